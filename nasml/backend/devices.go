@@ -39,6 +39,18 @@ func OpenDevices(n int) (compute.Backend, error) {
 	return wide, nil
 }
 
+// Opener returns a function that opens n devices and describes them, see [OpenDevices] and [Describe].
+func Opener(n int) func() (name, device string, err error) {
+	return func() (name, device string, err error) {
+		b, err := OpenDevices(n)
+		if err != nil {
+			return "", "", err
+		}
+		name, device = Describe(b)
+		return name, device, nil
+	}
+}
+
 // more are the backends that were opened for their number of devices.
 var more = struct {
 	sync.Mutex

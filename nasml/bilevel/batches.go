@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Split divides the examples 0, …, n−1 into the first ⌊fraction·n⌋ for the
@@ -14,13 +16,10 @@ import (
 //
 // It returns an error if a part would be empty.
 func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validation []int, err error) {
-	all := make([]int, max(n, 0))
-	for i := range all {
-		all[i] = i
-	}
+	all := trial.Indices(0, max(n, 0))
 	if s.Level == ERM {
 		if n < 1 {
-			return nil, nil, fmt.Errorf("there are %d examples to search on, want at least 1", n)
+			return nil, nil, fmt.Errorf("a search needs at least 1 example, got %d", n)
 		}
 		return all, slices.Clone(all), nil
 	}
@@ -29,8 +28,8 @@ func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validat
 	}
 	k := int(fraction * float64(len(all)))
 	if !(fraction > 0 && fraction < 1) || k < 1 {
-		return nil, nil, fmt.Errorf("a training part of %v out of %d examples: want both it and the validation "+
-			"part to have examples", fraction, n)
+		return nil, nil, fmt.Errorf("training and validation part must both have examples, got a training part of "+
+			"%v out of %d examples", fraction, n)
 	}
 	return all[:k:k], all[k:], nil
 }
@@ -53,10 +52,10 @@ type Epoch struct{ Weights, Architecture [][]int }
 // It returns an error if train or validation do not fill one batch.
 func (s Settings) Epoch(train, validation []int, batch int, rng *rand.Rand) (Epoch, error) {
 	if batch < 1 {
-		return Epoch{}, fmt.Errorf("batches of %d examples, want at least 1", batch)
+		return Epoch{}, fmt.Errorf("the batch size must be at least 1, got %d", batch)
 	}
 	if rng == nil {
-		return Epoch{}, errors.New("drawing an epoch without a generator: want one, seeded for this epoch")
+		return Epoch{}, errors.New("drawing an epoch needs a random generator seeded for this epoch")
 	}
 	weights := s.batches(train, batch, rng)
 	if len(weights) == 0 {
@@ -129,7 +128,7 @@ func (s Settings) batches(examples []int, size int, rng *rand.Rand) [][]int {
 }
 
 func tooFew(part string, have, batch int) error {
-	return fmt.Errorf("the %s part has %d examples, which do not fill one batch of %d: want more examples, a "+
+	return fmt.Errorf("the %s part has %d examples, which do not fill one batch of %d: take more examples, a "+
 		"smaller batch, or KeepLast", part, have, batch)
 }
 

@@ -56,12 +56,13 @@ func each(x []*Node, f func(*Node) *Node) []*Node {
 // they differ.
 func each2(what string, x, y []*Node, f func(x, y *Node) *Node) []*Node {
 	if len(x) != len(y) {
-		panic(fmt.Errorf("%s: lists of %d and %d tensors, want as many", what, len(x), len(y)))
+		panic(fmt.Errorf("%s: lists must have equal lengths, got %d and %d tensors", what, len(x), len(y)))
 	}
 	z := make([]*Node, len(x))
 	for i := range x {
 		if !x[i].Shape().Equal(y[i].Shape()) {
-			panic(fmt.Errorf("%s: tensor %d has shapes %s and %s, want the same", what, i, x[i].Shape(), y[i].Shape()))
+			panic(fmt.Errorf("%s: tensor %d must have equal shapes, got %s and %s", what, i, x[i].Shape(),
+				y[i].Shape()))
 		}
 		z[i] = f(x[i], y[i])
 	}
@@ -88,7 +89,6 @@ func addScaled(what string, x []*Node, c *Node, y []*Node) []*Node {
 	return each2(what, x, y, func(x, y *Node) *Node { return Add(x, Mul(ConvertDType(c, y.DType()), y)) })
 }
 
-// gradients are ∇_x and ∇_y of a scalar.
 func gradients(f *Node, x, y []*Node) (dx, dy []*Node) {
 	all := Gradient(f, slices.Concat(x, y)...)
 	return all[:len(x)], all[len(x):]

@@ -2,8 +2,11 @@ package bilevel
 
 import (
 	"fmt"
+	"maps"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+
+	"github.com/nasml/lab/nasml/internal/own"
 )
 
 // Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped
@@ -116,7 +119,7 @@ func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *N
 // lookAhead is w′ = w − η(μ·velocity + ∇_w G + wd·w).
 func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
 	if o.Eta == nil || !o.Eta.IsScalar() {
-		panic(fmt.Errorf("unrolled hypergradient: Options.Eta is %v, want the scalar learning rate of the weights",
+		panic(fmt.Errorf("unrolled hypergradient: Options.Eta must be the scalar learning rate of the weights, got %v",
 			o.Eta))
 	}
 	const name = "unrolled weights"
@@ -170,7 +173,7 @@ func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, 
 func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "Neumann"
 	if !(o.StepSize > 0) {
-		panic(fmt.Errorf("%s: Options.StepSize is %v, want more than 0", name, o.StepSize))
+		panic(fmt.Errorf("%s: Options.StepSize must be above 0, got %v", name, o.StepSize))
 	}
 	return o.implicit(name, p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
 		term, sum := v, v
@@ -188,7 +191,7 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 func (o Options) implicit(name string, p Problem, w, theta []*Node,
 	solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	if o.Terms < 1 {
-		panic(fmt.Errorf("%s: Options.Terms is %d, want at least 1", name, o.Terms))
+		panic(fmt.Errorf("%s: Options.Terms must be at least 1, got %d", name, o.Terms))
 	}
 	w, theta = detach(w), detach(theta)
 	inside, _ := p.Inner(w, theta)
@@ -207,4 +210,54 @@ func (o Options) implicit(name string, p Problem, w, theta []*Node,
 // result lets no gradient into what is returned.
 func result(loss *Node, grad, aux []*Node) (*Node, []*Node, []*Node) {
 	return StopGradient(loss), constant(grad), constant(aux)
+}
+
+var shipped = maps.Clone(Hypergradients)
+
+// HypergradientKey names an entry of [Hypergradients] in the key of a trial: one
+// of this package by its name, a reader's by what it computes on a small
+// problem. It returns an error if there is no such entry, or if it cannot be
+// known by what it computes because it is random or has a state.
+func HypergradientKey(name string) (string, error) {
+	const where = "bilevel.Hypergradients"
+	return own.Entry("hypergradient", name, where, Hypergradients, shipped, func(h Hypergradient) (probes []own.Probe) {
+		for _, terms := range []int{1, 4} {
+			for _, eta := range []float64{0.05, 0.4} {
+				probes = append(probes, own.Probe{Of: onProbe(h, terms, eta), Inputs: probeInputs})
+			}
+		}
+		return probes
+	})
+}
+
+var probeInputs = []any{
+	[]float64{0.3, -1.1, 0.7}, [][]float64{{0.2, 0.9}, {-0.4, 0.1}},
+	[][]float64{{0.5, 0.25, 0.25}}, []float64{0.6, -0.3},
+	[]float64{0.01, 0.2, -0.1}, [][]float64{{0.3, 0}, {-0.05, 0.02}},
+}
+
+// onProbe is the hypergradient of a problem that is neither quadratic nor
+// separable in w and θ:
+//
+//	G(w, θ) = Σ(w₁ ⊙ θ₁ + w₁²/2) + Σ exp(w₂·θ₂)/5,  F(w, θ) = Σ tanh(w₁)⊙θ₁ + (Σ w₂)² Σ θ₂² + Σθ₁² .
+func onProbe(h Hypergradient, terms int, eta float64) func(in []*Node) []*Node {
+	return func(in []*Node) []*Node {
+		inner := func(w, theta []*Node) (*Node, []*Node) {
+			t1, t2 := Reshape(theta[0], 3), theta[1]
+			bend := MulScalar(Exp(Mul(w[1], BroadcastToDims(InsertAxes(t2, 0), 2, 2))), 0.2)
+			return Add(ReduceAllSum(Add(Mul(w[0], t1), MulScalar(Square(w[0]), 0.5))), ReduceAllSum(bend)), nil
+		}
+		outer := func(w, theta []*Node) (*Node, []*Node) {
+			t1, t2 := Reshape(theta[0], 3), theta[1]
+			first := ReduceAllSum(Mul(Tanh(w[0]), t1))
+			second := Mul(Square(ReduceAllSum(w[1])), ReduceAllSum(Square(t2)))
+			return Add(Add(first, second), ReduceAllSum(Square(t1))), []*Node{first}
+		}
+		o := Options{
+			Eta: Scalar(in[0].Graph(), in[0].DType(), eta), Momentum: 0.9, WeightDecay: 1e-2,
+			Terms: terms, Damping: 0.5, StepSize: 0.1, Epsilon: 0.01,
+		}
+		loss, grad, _ := h(Problem{inner, outer}, o, in[0:2], in[2:4], in[4:6])
+		return append([]*Node{loss}, grad...)
+	}
 }

@@ -416,10 +416,10 @@ func TestHypergradientsRefuseWhatDoesNotFit(t *testing.T) {
 			return grad[0]
 		}, in...)
 	}
-	require.ErrorContains(t, try("unrolled", Options{StepSize: 7}, parts(r.v, "w")), "Options.Eta is")
+	require.ErrorContains(t, try("unrolled", Options{StepSize: 7}, parts(r.v, "w")), "Options.Eta must be")
 	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "theta")),
-		"tensor 0 has shapes (Float64)[2, 2] and (Float64)[3]")
-	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "w")[:1]), "lists of 2 and 1 tensors")
-	require.ErrorContains(t, try("cg", Options{}, nil), "Options.Terms is 0")
-	require.ErrorContains(t, try("neumann", Options{Terms: 1}, nil), "Options.StepSize is 0")
+		"tensor 0 must have equal shapes, got (Float64)[2, 2] and (Float64)[3]")
+	require.ErrorContains(t, try("unrolled", Options{}, parts(r.v, "w")[:1]), "got 2 and 1 tensors")
+	require.ErrorContains(t, try("cg", Options{}, nil), "Options.Terms must be at least 1, got 0")
+	require.ErrorContains(t, try("neumann", Options{Terms: 1}, nil), "Options.StepSize must be above 0, got 0")
 }

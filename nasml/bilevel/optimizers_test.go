@@ -140,7 +140,7 @@ func TestClipGlobalNorm(t *testing.T) {
 		require.True(t, math.IsNaN(x), "as in PyTorch, one NaN makes all of them NaN")
 	}
 	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in, 0)[0] }, []float64{1}),
-		"the largest norm is 0")
+		"the largest norm must be above 0, got 0")
 	require.ErrorContains(t, fails(t, func(in []*Node) *Node { return ClipGlobalNorm(in[:0], 1)[0] }, []float64{1}),
 		"an empty list")
 }

@@ -70,7 +70,6 @@ type Seen struct {
 	GradTheta         []*Node // the hypergradient with what was not cleared, clipped: as Update was given it
 }
 
-// weights is one step of SGD on the training loss.
 func (s Search) weights(state State, eta *Node, seen *Seen) State {
 	w, theta := detach(state.W), detach(state.Theta)
 	loss, aux := s.Problem(state.Aux).Inner(w, theta)
@@ -89,7 +88,6 @@ func (s Search) weights(state State, eta *Node, seen *Seen) State {
 	return state
 }
 
-// architecture is one update by the hypergradient of the validation loss.
 func (s Search) architecture(state State, eta *Node, seen *Seen) State {
 	hypergradient, ok := Hypergradients[s.Settings.Hypergradient]
 	if s.Hypergradient != nil {

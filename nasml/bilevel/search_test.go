@@ -203,10 +203,10 @@ func TestStepRefusesWhatDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, try(Settings{Hypergradient: "x"}, 0),
 		`no hypergradient is called "x", there are [cg finite-difference first-order neumann unrolled]`)
 	require.ErrorContains(t, try(Settings{Hypergradient: "first-order"}, 1),
-		"architecture 0 after its move: 1 parameters and 1 slots, want 0 slots of each")
+		"architecture 0 after its move: each parameter must have 0 slots, got 1 slots for 1 parameters")
 	err := try(Settings{Hypergradient: "first-order", Order: WeightsFirst, Clip: 1,
 		ClipCovers: ClipWeightsAndArchitecture}, 0)
-	require.ErrorContains(t, err, "stale gradient: lists of 0 and 1 tensors")
+	require.ErrorContains(t, err, "stale gradient: lists must have equal lengths, got 0 and 1 tensors")
 }
 
 // With Uncleared, θ moves by the gradient of its own batch and the sum of the

@@ -113,7 +113,6 @@ var (
 	})
 )
 
-// with changes settings.
 func with(s Settings, change func(*Settings)) Settings {
 	change(&s)
 	return s
@@ -133,13 +132,12 @@ func (s Settings) Options(sgd SGD, eta *Node) Options {
 	}
 }
 
-// Check returns every invalid field: its name, what it is and what
-// it may be.
+// Check returns an error for every invalid field.
 func (s Settings) Check() error {
 	var errs []error
 	expect := func(ok bool, field string, value any, want string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s is %#v, want %s", field, value, want))
+			errs = append(errs, fmt.Errorf("%s must be %s, got %#v", field, want, value))
 		}
 	}
 	oneOf := func(field, value string, allowed ...string) {

@@ -24,32 +24,32 @@ func TestTheCodesPassTheirCheck(t *testing.T) {
 
 func TestCheckNamesTheFieldWhatItIsAndWhatItMayBe(t *testing.T) {
 	for want, change := range map[string]func(s *Settings){
-		`Level is "", want one of bilevel, erm`:                          func(s *Settings) { s.Level = "" },
-		`Order is "both", want one of architecture-first, weights-first`: func(s *Settings) { s.Order = "both" },
-		`Pairing is "same", want one of fresh-shuffle, without-replacement, with-repl`: func(s *Settings) {
+		`Level must be one of bilevel, erm`:                      func(s *Settings) { s.Level = "" },
+		`Order must be one of architecture-first, weights-first`: func(s *Settings) { s.Order = "both" },
+		`Pairing must be one of fresh-shuffle, without-replacement, with-replacement, got "same"`: func(s *Settings) {
 			s.Pairing = Same
 		},
-		`Pairing is "x", want one of fresh-shuffle, without-replacement, with-repl`: func(s *Settings) {
+		`Pairing must be one of fresh-shuffle, without-replacement, with-replacement, same`: func(s *Settings) {
 			s.Level, s.Pairing = ERM, "x"
 		},
-		`Hypergradient is "second", want one of cg, finite-difference, first-order`: func(s *Settings) {
+		`Hypergradient must be one of cg, finite-difference, first-order`: func(s *Settings) {
 			s.Hypergradient = "second"
 		},
-		`ClipCovers is "", want one of weights, weights+architecture`: func(s *Settings) { s.ClipCovers = "" },
-		`ClipCovers without Clip is "weights+architecture", want`: func(s *Settings) {
+		`ClipCovers must be one of weights, weights+architecture`: func(s *Settings) { s.ClipCovers = "" },
+		`ClipCovers without Clip must be`: func(s *Settings) {
 			s.Clip, s.ClipCovers = 0, ClipWeightsAndArchitecture
 		},
-		`Uncleared is true, want false with ClipCovers weights+architecture`: func(s *Settings) {
+		`Uncleared must be false with ClipCovers weights+architecture`: func(s *Settings) {
 			s.Uncleared, s.ClipCovers = true, ClipWeightsAndArchitecture
 		},
-		`Warmup is -1, want a finite number, at least 0`: func(s *Settings) { s.Warmup = -1 },
-		`Clip is NaN, want a finite number, at least 0`:  func(s *Settings) { s.Clip = math.NaN() },
-		`Clip is -5, want a finite number, at least 0`:   func(s *Settings) { s.Clip = -5 },
-		`Damping is +Inf, want`:                          func(s *Settings) { s.Damping = math.Inf(1) },
-		`Epsilon is -1, want`:                            func(s *Settings) { s.Epsilon = -1 },
-		`Terms is 0, want at least 1`:                    func(s *Settings) { s.Hypergradient = "cg" },
-		`Terms is -2, want at least 1`:                   func(s *Settings) { s.Terms = -2 },
-		`StepSize is 0, want more than 0 for neumann`:    func(s *Settings) { s.Hypergradient, s.Terms = "neumann", 3 },
+		`Warmup must be a finite number, at least 0`:        func(s *Settings) { s.Warmup = -1 },
+		`Clip must be a finite number, at least 0, got NaN`: func(s *Settings) { s.Clip = math.NaN() },
+		`Clip must be a finite number, at least 0, got -5`:  func(s *Settings) { s.Clip = -5 },
+		`Damping must be`: func(s *Settings) { s.Damping = math.Inf(1) },
+		`Epsilon must be`: func(s *Settings) { s.Epsilon = -1 },
+		`Terms must be at least 1 for cg and neumann`:                           func(s *Settings) { s.Hypergradient = "cg" },
+		`Terms must be at least 1 for cg and neumann, 0 for the others, got -2`: func(s *Settings) { s.Terms = -2 },
+		`StepSize must be more than 0 for neumann`:                              func(s *Settings) { s.Hypergradient, s.Terms = "neumann", 3 },
 	} {
 		s := AsCode["darts"]
 		change(&s)
@@ -97,7 +97,7 @@ func TestSplit(t *testing.T) {
 		require.ErrorContains(t, err, "out of 5 examples", "fraction %v", fraction)
 	}
 	_, _, err = Settings{Level: ERM}.Split(0, 0.5, nil)
-	require.ErrorContains(t, err, "there are 0 examples")
+	require.ErrorContains(t, err, "at least 1 example, got 0")
 }
 
 func TestEpochDrawsWhatTheSettingsSay(t *testing.T) {
@@ -245,9 +245,9 @@ func TestEpochRefusesWhatDoesNotFit(t *testing.T) {
 	_, err = s.Epoch(index(0, 9), index(0, 3), 4, testRNG(0))
 	require.ErrorContains(t, err, "the validation part has 3 examples, which do not fill one batch of 4")
 	_, err = s.Epoch(index(0, 9), index(0, 9), 0, testRNG(0))
-	require.ErrorContains(t, err, "batches of 0 examples")
+	require.ErrorContains(t, err, "the batch size must be at least 1, got 0")
 	_, err = s.Epoch(index(0, 9), index(0, 9), 4, nil)
-	require.ErrorContains(t, err, "without a generator")
+	require.ErrorContains(t, err, "needs a random generator")
 	s.KeepLast = true
 	_, err = s.Epoch(index(0, 9), nil, 4, testRNG(0))
 	require.ErrorContains(t, err, "the validation part has 0 examples")

@@ -43,7 +43,6 @@ func threefryGraph(key, a, b *Node) (*Node, *Node) {
 	return a, b
 }
 
-// draw is a distribution of independent numbers.
 type draw string
 
 const (
@@ -52,7 +51,6 @@ const (
 	uniform draw = "uniform" // on [0, 2π]
 )
 
-// drawKey is the key of a stream of numbers.
 func drawKey(seed uint64, parts ...string) [2]uint32 {
 	k := trial.Source(seed, append([]string{"random Fourier features"}, parts...)...).Uint64()
 	return [2]uint32{uint32(k), uint32(k >> 32)}

@@ -91,7 +91,6 @@ func withOne(x *Node) []*Node {
 // for the old one. A reshaped input is not kept, and costs nothing.
 func matrix(flat *Node, cols int) *Node { return Reshape(flat, -1, cols) }
 
-// draw is a matrix of random numbers.
 func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, error) {
 	in := tensors.FromFlatDataAndDimensions(key[:], 2)
 	defer finalize(in)
@@ -172,13 +171,11 @@ func (e *Engine) step(
 	return newY, z, err
 }
 
-// uploaded is a matrix for the device, flat there.
 type uploaded struct {
 	tensor     *tensors.Tensor
 	rows, cols int
 }
 
-// name is that of a graph that takes the shape from here.
 func (u uploaded) name(product string) string {
 	return fmt.Sprintf("%s [%d, %d]", product, u.rows, u.cols)
 }
@@ -187,7 +184,6 @@ func (u uploaded) finalize() { finalize(u.tensor) }
 
 func finalize(t *tensors.Tensor) { _ = t.FinalizeAll() } // nothing to be done where that fails
 
-// upload makes a matrix a tensor.
 func upload(m *mat.Dense) uploaded {
 	rows, cols := m.Dims()
 	data := make([]float32, 0, rows*cols)

@@ -2,8 +2,10 @@ package features
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/gomlx/gomlx/core/tensors"
@@ -30,12 +32,12 @@ type FourierConfig struct {
 func (c FourierConfig) Check() error {
 	switch {
 	case c.Kernel != Gaussian && c.Kernel != Laplacian:
-		return fmt.Errorf("found kernel %q, expected %s or %s", c.Kernel, Gaussian, Laplacian)
+		return fmt.Errorf("kernel must be %s or %s, got %q", Gaussian, Laplacian, c.Kernel)
 	case c.Preprocess != Raw && c.Preprocess != MinMax && c.Preprocess != Standard && c.Preprocess != UnitRows:
-		return fmt.Errorf("found preprocessing %q, expected %s, %s, %s or %s", c.Preprocess, Raw, MinMax, Standard,
-			UnitRows)
+		return fmt.Errorf("preprocessing must be %s, %s, %s or %s, got %q", Raw, MinMax, Standard, UnitRows,
+			c.Preprocess)
 	case !(c.Gamma > 0 && c.Gamma <= math.MaxFloat32):
-		return fmt.Errorf("found bandwidth γ = %v, expected a positive number", c.Gamma)
+		return fmt.Errorf("bandwidth γ must be positive, got %v", c.Gamma)
 	}
 	return nil
 }
@@ -86,7 +88,6 @@ type Features struct {
 	offsets *tensors.Tensor
 }
 
-// featureGroup are the rows that have W in common.
 type featureGroup struct {
 	kernel Kernel
 	draw   string // names the stream of a fresh draw
@@ -105,7 +106,7 @@ func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes i
 		return nil, fmt.Errorf("random Fourier features: %w", err)
 	}
 	if f.Dim < 1 || f.Dim > math.MaxInt32 {
-		return nil, fmt.Errorf("random Fourier features: found dimension d = %d, expected 1 or more", f.Dim)
+		return nil, fmt.Errorf("random Fourier features: d must be at least 1, got %d", f.Dim)
 	}
 	m := &Features{e: e, f: f, rows: rows, kept: map[int]*tensors.Tensor{}}
 	m.room = int(min(int64(rows.X.Rows), max(keepBytes, 0)/int64(4*f.Dim)))
@@ -125,7 +126,7 @@ func (r *Rows) check() error {
 		return err
 	}
 	if len(r.Configs) == 0 {
-		return fmt.Errorf("found no configuration")
+		return errors.New("at least one configuration is needed")
 	}
 	for i, c := range r.Configs {
 		if err := c.Check(); err != nil {
@@ -140,7 +141,7 @@ func (r *Rows) check() error {
 		}
 	}
 	if r.Config != nil && len(r.Config) != r.X.Rows {
-		return fmt.Errorf("found the configurations of %d rows, expected %d", len(r.Config), r.X.Rows)
+		return fmt.Errorf("each of %d rows must have a configuration, got %d", r.X.Rows, len(r.Config))
 	}
 	for i, c := range r.Config {
 		if c < 0 || c >= len(r.Configs) {
@@ -150,7 +151,6 @@ func (r *Rows) check() error {
 	return nil
 }
 
-// config is that of row i.
 func (r *Rows) config(i int) (index int, c FourierConfig) {
 	if r.Config != nil {
 		index = r.Config[i]
@@ -158,20 +158,17 @@ func (r *Rows) config(i int) (index int, c FourierConfig) {
 	return index, r.Configs[index]
 }
 
-// group sorts the rows by what they have in common.
 func (m *Features) group() {
-	places := map[featureKey]int{}
 	for i := range m.rows.X.Rows {
 		index, c := m.rows.config(i)
-		key := featureKey{c.Kernel, ""}
+		draw := ""
 		if m.f.Fresh {
-			key.draw = strconv.Itoa(index)
+			draw = strconv.Itoa(index)
 		}
-		at, ok := places[key]
-		if !ok {
+		at := slices.IndexFunc(m.groups, func(g featureGroup) bool { return g.kernel == c.Kernel && g.draw == draw })
+		if at < 0 {
 			at = len(m.groups)
-			places[key] = at
-			m.groups = append(m.groups, featureGroup{kernel: c.Kernel, draw: key.draw})
+			m.groups = append(m.groups, featureGroup{kernel: c.Kernel, draw: draw})
 		}
 		m.groups[at].rows = append(m.groups[at].rows, i)
 	}
@@ -180,11 +177,6 @@ func (m *Features) group() {
 		m.groups[i].first = first
 		first += len(m.groups[i].rows)
 	}
-}
-
-type featureKey struct {
-	kernel Kernel
-	draw   string
 }
 
 // Dims are n and d.
@@ -315,7 +307,6 @@ func (e *Engine) Draws(f Fourier, kernel Kernel, inputs int) (w, b []float32, er
 	return w, b, err
 }
 
-// inputs are the preprocessed inputs of a block times the bandwidth's factor.
 func (m *Features) inputs(b block) []float32 {
 	p := m.rows.X.Cols
 	x := make([]float32, b.size*p)
@@ -335,11 +326,10 @@ func (m *Features) MulTo(ctx context.Context, dst, x *mat.Dense) error {
 	defer right.finalize()
 	return m.each(ctx, func(b block) error {
 		y, err := m.e.mul(b.phi, right)
-		if err != nil {
-			return err
+		if err == nil {
+			b.scatter(dst, y)
 		}
-		b.scatter(dst, y)
-		return nil
+		return err
 	})
 }
 
@@ -351,11 +341,10 @@ func (m *Features) MulTransTo(ctx context.Context, dst, y *mat.Dense) error {
 	dst.Zero()
 	return m.each(ctx, func(b block) error {
 		z, err := m.e.mulTrans(b.phi, b.gather(y))
-		if err != nil {
-			return err
+		if err == nil {
+			addTransposed(dst, z)
 		}
-		addTransposed(dst, z)
-		return nil
+		return err
 	})
 }
 
@@ -402,7 +391,6 @@ func (b block) gather(y *mat.Dense) *mat.Dense {
 	return out
 }
 
-// scatter stores the block's rows in Y.
 func (b block) scatter(y *mat.Dense, rows []float64) {
 	_, k := y.Dims()
 	for i, row := range b.rows {

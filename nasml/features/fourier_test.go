@@ -326,19 +326,19 @@ func TestFeaturesRefuse(t *testing.T) {
 	e := goEngine(t)
 	good := func() (Fourier, Rows) { return Fourier{Dim: 2, Seed: 1}, someRows(t, 5, 2) }
 	for want, change := range map[string]func(*Fourier, *Rows){
-		"dimension d = 0":              func(f *Fourier, _ *Rows) { f.Dim = 0 },
-		"no configuration":             func(_ *Fourier, r *Rows) { r.Configs = nil },
-		`kernel "rbf"`:                 func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
-		"γ = 0":                        func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
-		"γ = NaN":                      func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
-		`preprocessing "whiten"`:       func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
-		"a Scaling of 2 columns":       func(_ *Fourier, r *Rows) { r.Scaling = nil },
-		"configurations of 4 rows":     func(_ *Fourier, r *Rows) { r.Config = r.Config[:4] },
-		"row 2 has configuration 9":    func(_ *Fourier, r *Rows) { r.Config[2] = 9 },
-		"NaN in row 1, column 0":       func(_ *Fourier, r *Rows) { r.X.Data[2] = float32(math.NaN()) },
-		"+Inf in row 0":                func(_ *Fourier, r *Rows) { r.X.Data[1] = float32(math.Inf(1)) },
-		"2 columns with 7 numbers":     func(_ *Fourier, r *Rows) { r.X.Data = r.X.Data[:7] },
-		"a table of 0 rows and 2 colu": func(_ *Fourier, r *Rows) { r.X = Table{Cols: 2} },
+		"d must be at least 1, got 0":      func(f *Fourier, _ *Rows) { f.Dim = 0 },
+		"at least one configuration":       func(_ *Fourier, r *Rows) { r.Configs = nil },
+		`got "rbf"`:                        func(_ *Fourier, r *Rows) { r.Configs[1].Kernel = "rbf" },
+		"γ must be positive, got 0":        func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = 0 },
+		"γ must be positive, got NaN":      func(_ *Fourier, r *Rows) { r.Configs[0].Gamma = math.NaN() },
+		`got "whiten"`:                     func(_ *Fourier, r *Rows) { r.Configs[3].Preprocess = "whiten" },
+		"a Scaling of 2 columns":           func(_ *Fourier, r *Rows) { r.Scaling = nil },
+		"must have a configuration, got 4": func(_ *Fourier, r *Rows) { r.Config = r.Config[:4] },
+		"row 2 has configuration 9":        func(_ *Fourier, r *Rows) { r.Config[2] = 9 },
+		"NaN in row 1, column 0":           func(_ *Fourier, r *Rows) { r.X.Data[2] = float32(math.NaN()) },
+		"+Inf in row 0":                    func(_ *Fourier, r *Rows) { r.X.Data[1] = float32(math.Inf(1)) },
+		"2 columns with 7 numbers":         func(_ *Fourier, r *Rows) { r.X.Data = r.X.Data[:7] },
+		"a table of 0 rows and 2 colu":     func(_ *Fourier, r *Rows) { r.X = Table{Cols: 2} },
 	} {
 		f, rows := good()
 		change(&f, &rows)

@@ -171,15 +171,15 @@ func TestRidgeOfDegenerateProblems(t *testing.T) {
 func TestRidgeRefuses(t *testing.T) {
 	a, y := dense{mat.NewDense(2, 1, []float64{1, 2})}, mat.NewDense(2, 1, []float64{1, 2})
 	for want, p := range map[string]RidgeParams{
-		"λ = -1":    {Lambda: -1},
-		"λ = NaN":   {Lambda: math.NaN()},
-		"tolerance": {Tol: -1},
+		"got -1":                        {Lambda: -1},
+		"λ must be at least 0, got NaN": {Lambda: math.NaN()},
+		"tolerance":                     {Tol: -1},
 	} {
 		_, err := FitRidge(t.Context(), a, y, p)
 		require.ErrorContains(t, err, want)
 	}
 	_, err := FitRidge(t.Context(), a, mat.NewDense(3, 1, nil), RidgeParams{})
-	require.ErrorContains(t, err, "2 rows of features and 3 of targets")
+	require.ErrorContains(t, err, "as many rows, at least one, got 2 and 3")
 	_, err = FitRidge(t.Context(), a, mat.NewDense(2, 1, []float64{1, math.NaN()}), RidgeParams{})
 	require.ErrorContains(t, err, "not finite")
 	_, err = FitRidge(t.Context(), dense{mat.NewDense(2, 1, []float64{1, math.NaN()})}, y, RidgeParams{})
@@ -296,9 +296,9 @@ func TestSVMRefuses(t *testing.T) {
 	rows, labels := randomRows(rand.New(rand.NewPCG(1, 1)), 4, 3)
 	good := SVMParams{C: 1, Loss: "hinge", Tol: 1e-3}
 	for want, change := range map[string]func(*SVMParams){
-		"C = 0":      func(p *SVMParams) { p.C = 0 },
-		`loss "l2"`:  func(p *SVMParams) { p.Loss = "l2" },
-		"tolerance ": func(p *SVMParams) { p.Tol = math.NaN() },
+		"C must be positive and finite, got 0": func(p *SVMParams) { p.C = 0 },
+		`got "l2"`:                             func(p *SVMParams) { p.Loss = "l2" },
+		"tolerance ":                           func(p *SVMParams) { p.Tol = math.NaN() },
 	} {
 		p := good
 		change(&p)
@@ -306,7 +306,7 @@ func TestSVMRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := FitSVM(t.Context(), rows, []int8{1, 1, 1, 1}, good)
-	require.ErrorContains(t, err, "expected both:")
+	require.ErrorContains(t, err, "both classes must have rows")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rows, labels = randomRows(rand.New(rand.NewPCG(1, 1)), 4, 3)

@@ -48,7 +48,7 @@ func lsqr(
 	b, atb *mat.Dense, damp, tol float64, maxIter int, step func(dst, y, x *mat.Dense, scale []float64) error,
 ) (*mat.Dense, Solve, error) {
 	if !(damp >= 0) || math.IsInf(damp, 1) || !(tol >= 0) {
-		return nil, Solve{}, fmt.Errorf("LSQR: found damp = %v and tolerance %v, expected 0 or more", damp, tol)
+		return nil, Solve{}, fmt.Errorf("LSQR: damp and tolerance must be at least 0, got %v and %v", damp, tol)
 	}
 	d, k := atb.Dims()
 	s := Solve{

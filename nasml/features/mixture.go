@@ -1,6 +1,7 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,16 +21,16 @@ type Mixture struct {
 // NewMixture checks the shapes of a mixture.
 func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 	if len(maps) == 0 {
-		return nil, fmt.Errorf("mixture: found no feature map, expected at least one")
+		return nil, errors.New("mixture: at least one feature map is needed")
 	}
 	n, p := maps[0].Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("mixture: found %d targets and %d rows of features, expected as many", len(y), n)
+		return nil, fmt.Errorf("mixture: each of %d rows of features must have a target, got %d", n, len(y))
 	}
 	for i, m := range maps {
 		if rows, cols := m.Dims(); rows != n || cols != p {
-			return nil, fmt.Errorf("mixture: map %d has shape [%d, %d] and the first [%d, %d], expected the same", i,
-				rows, cols, n, p)
+			return nil, fmt.Errorf("mixture: maps must have equal shapes, map %d has [%d, %d] and the first [%d, %d]",
+				i, rows, cols, n, p)
 		}
 		if slices.ContainsFunc(m.RawMatrix().Data, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			return nil, fmt.Errorf("mixture: map %d has a feature that is not finite", i)
@@ -41,7 +42,7 @@ func NewMixture(maps []*mat.Dense, y []float64) (*Mixture, error) {
 // At is Φ_α = Σᵢ αᵢΦᵢ, [n, p]. It panics if α has another length than Maps.
 func (m *Mixture) At(alpha []float64) *mat.Dense {
 	if len(alpha) != len(m.Maps) {
-		panic(fmt.Sprintf("mixture: α has %d entries, expected one for each of %d maps", len(alpha), len(m.Maps)))
+		panic(fmt.Sprintf("mixture: α must have %d entries, one for each map, got %d", len(m.Maps), len(alpha)))
 	}
 	n, p := m.Maps[0].Dims()
 	out := mat.NewDense(n, p, nil)
@@ -79,16 +80,20 @@ type MixtureFit struct {
 // the solution has no derivative there.
 func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	if len(alpha) != len(m.Maps) || floats.HasNaN(alpha) {
-		return nil, fmt.Errorf("mixture: found α = %v, expected a number for each of %d maps", alpha, len(m.Maps))
+		return nil, fmt.Errorf("mixture: α must have %d numbers, one for each map, got %v", len(m.Maps), alpha)
 	}
 	if !(lambda >= 0) || math.IsInf(lambda, 1) {
-		return nil, fmt.Errorf("mixture: found λ = %v, expected 0 or more", lambda)
+		return nil, fmt.Errorf("mixture: λ must be at least 0, got %v", lambda)
 	}
 	f := &MixtureFit{Alpha: slices.Clone(alpha), Lambda: lambda, train: m, phi: m.At(alpha)}
 	n, p := f.phi.Dims()
 	f.dual = n <= p
+	var wide mat.Matrix = f.phi // wide·wideᵀ is the smaller Gram matrix
+	if !f.dual {
+		wide = f.phi.T()
+	}
 	var err error
-	if f.chol, err = shifted(f.wide(), lambda); err != nil {
+	if f.chol, err = shifted(wide, lambda); err != nil {
 		return nil, fmt.Errorf("mixture at α = %.4g: %w", alpha, err)
 	}
 	y := mat.NewVecDense(n, m.Y)
@@ -106,14 +111,6 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	f.Residual = slices.Clone(m.Y)
 	floats.Sub(f.Residual, mulVec(f.phi, f.Theta))
 	return f, err
-}
-
-// wide is Φ_α or its transpose, so that wide·wideᵀ is the smaller Gram matrix.
-func (f *MixtureFit) wide() mat.Matrix {
-	if f.dual {
-		return f.phi
-	}
-	return f.phi.T()
 }
 
 // Jacobian is ∂θ_α/∂(α₁, …, α_h, λ), [p, h+1]. With K = Φ_αΦ_αᵀ + λI,
@@ -153,9 +150,6 @@ func (f *MixtureFit) Jacobian() (*mat.Dense, error) {
 	out.Sub(direct, out)
 	return out, nil
 }
-
-// Predict is f_α(x) = φ_α(x)ᵀθ_α for each row of another sample.
-func (f *MixtureFit) Predict(at *Mixture) []float64 { return mulVec(at.At(f.Alpha), f.Theta) }
 
 // MinSingular is the smallest singular value of Φ_α as a map onto the smaller
 // of R^n and R^p: the n-th one of a wide matrix, not 0.

@@ -53,7 +53,7 @@ func TestScaleInvariance(t *testing.T) {
 		require.NoError(t, err)
 		scaled, err := train.Fit([]float64{-0.3, 1.2, -2.7, -0.9}, 9*lambda)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, f.Predict(val), scaled.Predict(val), 1e-11)
+		require.InDeltaSlice(t, mulVec(val.At(f.Alpha), f.Theta), mulVec(val.At(scaled.Alpha), scaled.Theta), 1e-11)
 	}
 }
 
@@ -83,20 +83,20 @@ func TestMixtureRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 13))
 	m := randomMixture(rng, 2, 3, 4)
 	_, err := m.Fit([]float64{1, 1}, -1)
-	require.ErrorContains(t, err, "expected 0 or more")
+	require.ErrorContains(t, err, "λ must be at least 0")
 	_, err = m.Fit([]float64{1}, 1)
-	require.ErrorContains(t, err, "expected a number for each of 2 maps")
+	require.ErrorContains(t, err, "α must have 2 numbers")
 	_, err = m.Fit([]float64{0, 0}, 0) // φ_α = 0 has no unique least-squares solution with a derivative
 	require.ErrorContains(t, err, "singular to rounding")
 	f, err := m.Fit([]float64{0, 0}, 1) // with a ridge θ = 0 is defined
 	require.NoError(t, err)
 	require.Zero(t, floats.Norm(f.Theta, 2))
 	_, err = NewMixture(nil, nil)
-	require.ErrorContains(t, err, "no feature map")
+	require.ErrorContains(t, err, "at least one feature map")
 	_, err = NewMixture([]*mat.Dense{randomMatrix(rng, 2, 2), randomMatrix(rng, 2, 3)}, []float64{1, 1})
-	require.ErrorContains(t, err, "expected the same")
+	require.ErrorContains(t, err, "maps must have equal shapes")
 	_, err = NewMixture([]*mat.Dense{randomMatrix(rng, 2, 2)}, []float64{1})
-	require.ErrorContains(t, err, "expected as many")
+	require.ErrorContains(t, err, "must have a target")
 	_, err = NewMixture([]*mat.Dense{mat.NewDense(1, 1, []float64{math.Inf(1)})}, []float64{1})
 	require.ErrorContains(t, err, "not finite")
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/twmb/murmur3"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // NGramConfig is one configuration of the search space of Khodak+ (App.
@@ -34,28 +36,21 @@ var (
 	Preprocessings = []string{"none", "normalize", "average"}
 )
 
-// Check returns an error if a configuration is invalid: what was found
-// and what was expected.
+// Check returns an error if a configuration is invalid.
 func (c NGramConfig) Check() error {
 	switch {
 	case tokenizers[c.Tokenizer] == nil:
-		return fmt.Errorf("found tokenizer %q, expected one of %q", c.Tokenizer, slices.Sorted(maps.Keys(tokenizers)))
+		return fmt.Errorf("tokenizer must be one of %q, got %q", slices.Sorted(maps.Keys(tokenizers)), c.Tokenizer)
 	case c.Order < 1:
-		return fmt.Errorf("found n-grams up to order %d, expected at least 1", c.Order)
+		return fmt.Errorf("n-gram order must be at least 1, got %d", c.Order)
 	case !slices.Contains(Weightings, c.Weighting):
-		return fmt.Errorf("found weighting %q, expected one of %q", c.Weighting, Weightings)
+		return fmt.Errorf("weighting must be one of %q, got %q", Weightings, c.Weighting)
 	case !slices.Contains(Preprocessings, c.Preprocess):
-		return fmt.Errorf("found preprocessing %q, expected one of %q", c.Preprocess, Preprocessings)
+		return fmt.Errorf("preprocessing must be one of %q, got %q", Preprocessings, c.Preprocess)
 	case c.Weighting != "none" && !(c.Alpha > 0 && !math.IsInf(c.Alpha, 1)):
-		return fmt.Errorf("found α = %g for the weighting %q, expected a positive number", c.Alpha, c.Weighting)
+		return fmt.Errorf("α must be positive for the weighting %q, got %g", c.Weighting, c.Alpha)
 	}
 	return nil
-}
-
-// bag is the part of a configuration that raw counts depend on.
-func (c NGramConfig) bag() NGramConfig {
-	c.Weighting, c.Alpha, c.Preprocess = "none", 0, "none"
-	return c
 }
 
 // Texts are texts that many configurations look at. A text is cut into tokens
@@ -86,7 +81,6 @@ func NewTexts(texts []string) *Texts {
 // Len returns the number of texts.
 func (t *Texts) Len() int { return len(t.raw) }
 
-// tokens returns all texts cut by a tokenizer.
 func (t *Texts) tokens(name string) []tokens {
 	t.mu.Lock()
 	all, ok := t.cut[name]
@@ -136,13 +130,11 @@ func join(words []string) tokens {
 	return t
 }
 
-// view is a text in tokens as a configuration sees it.
 type view struct {
 	text []byte
 	ends []uint32
 }
 
-// gram returns the n-gram that begins with token i.
 func (v *view) gram(i, n int) []byte {
 	start := uint32(0)
 	if i > 0 {
@@ -177,7 +169,6 @@ func (t tokens) view(noStops, small bool, old *view) *view {
 	return old
 }
 
-// grams returns how many n-grams of 1…order tokens a view has.
 func (t tokens) grams(c NGramConfig) int {
 	n, sum := len(t.ends), 0
 	if c.StopWords {
@@ -246,16 +237,13 @@ func (s *Sparse) closeGaps(room []int) {
 // assign fills in what nil stands for and checks that all fits together.
 func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]int, []int, error) {
 	if rows == nil {
-		rows = make([]int, t.Len())
-		for i := range rows {
-			rows[i] = i
-		}
+		rows = trial.Indices(0, t.Len())
 	}
 	if of == nil {
 		of = make([]int, len(rows))
 	}
 	if d < 1 || d > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("found d = %d features, expected 1…%d", d, math.MaxInt32)
+		return nil, nil, fmt.Errorf("d must be between 1 and %d, got %d", math.MaxInt32, d)
 	}
 	if len(configs) == 0 || len(of) != len(rows) {
 		return nil, nil, fmt.Errorf(
@@ -280,7 +268,6 @@ func (t *Texts) assign(rows []int, configs []NGramConfig, of []int, d int) ([]in
 // by single spaces, as an unsigned number.
 func hash(ngram []byte, seed uint32) uint32 { return murmur3.SeedSum32(seed, ngram) }
 
-// bagger has the memory that goes from text to text.
 type bagger struct {
 	view          view
 	hashes, other []uint32

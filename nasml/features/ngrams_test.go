@@ -186,10 +186,10 @@ func TestBagsRefuse(t *testing.T) {
 	good := []NGramConfig{plain}
 	bad := func(change func(*NGramConfig)) []NGramConfig { return []NGramConfig{with(plain, change)} }
 	for says, call := range map[string]func() (*Sparse, error){
-		"found d = 0 features": func() (*Sparse, error) {
+		"2147483647, got 0": func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, good, nil, 0)
 		},
-		"found d = 2147483648 features": func() (*Sparse, error) {
+		"2147483647, got 2147483648": func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, good, nil, 1<<31)
 		},
 		"found 0 configurations": func() (*Sparse, error) {
@@ -204,26 +204,26 @@ func TestBagsRefuse(t *testing.T) {
 		"found text 0 with configuration 1": func() (*Sparse, error) {
 			return Bags(t.Context(), texts, []int{0}, good, []int{1}, 4)
 		},
-		`configuration 0: found tokenizer "words"`: func() (*Sparse, error) {
+		`configuration 0: tokenizer must be one of [`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Tokenizer = "words" }), nil, 4)
 		},
-		"found n-grams up to order 0": func() (*Sparse, error) {
+		"order must be at least 1, got 0": func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Order = 0 }), nil, 4)
 		},
-		`found weighting "tfidf"`: func() (*Sparse, error) {
+		`got "tfidf"`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Weighting = "tfidf" }), nil, 4)
 		},
-		`found preprocessing "l1"`: func() (*Sparse, error) {
+		`got "l1"`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Preprocess = "l1" }), nil, 4)
 		},
-		`found α = 0 for the weighting "nb"`: func() (*Sparse, error) {
+		`α must be positive for the weighting "nb", got 0`: func() (*Sparse, error) {
 			return Bags(t.Context(), texts, nil, bad(func(c *NGramConfig) { c.Weighting = "nb" }), nil, 4)
 		},
-		`found α = NaN for the weighting "sif"`: func() (*Sparse, error) {
+		`α must be positive for the weighting "sif", got NaN`: func() (*Sparse, error) {
 			unknown := bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.NaN() })
 			return Bags(t.Context(), texts, nil, unknown, nil, 4)
 		},
-		`found α = +Inf for the weighting "sif"`: func() (*Sparse, error) {
+		`α must be positive for the weighting "sif", got +Inf`: func() (*Sparse, error) {
 			infinite := bad(func(c *NGramConfig) { c.Weighting, c.Alpha = "sif", math.Inf(1) })
 			return Bags(t.Context(), texts, nil, infinite, nil, 4)
 		},

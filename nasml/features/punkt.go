@@ -60,7 +60,6 @@ func (p *punkt) sentences(text string) []string {
 	return closeMarks(text, spans)
 }
 
-// ending is where a sentence may end.
 type ending struct{ word, sign, contextEnd, next int }
 
 // endings finds the marks that may end a sentence, with the word before and
@@ -143,7 +142,6 @@ func closingMarks(text string) (n, all int) {
 	return n, len(text) - len(after)
 }
 
-// endsWord reports whether r cannot be in a word.
 func endsWord(r rune) bool {
 	return strings.ContainsRune(`)";}]*:@'({[‘’“”«»?!`, r) && r != utf8.RuneError
 }
@@ -306,7 +304,6 @@ func punktWords(line string) iter.Seq[string] {
 	}
 }
 
-// wordLength is that of the word or sign that text begins with.
 func wordLength(text string) int {
 	r, end := utf8.DecodeRuneInString(text)
 	if strings.ContainsRune("(\"`{[:;&#*@)}]-,", r) { // these begin no word
@@ -319,7 +316,6 @@ func wordLength(text string) int {
 	return end
 }
 
-// wordEnds reports whether a word ends before what follows.
 func wordEnds(rest string) bool {
 	r, _ := utf8.DecodeRuneInString(rest)
 	if r == ',' {

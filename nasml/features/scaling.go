@@ -25,8 +25,7 @@ func (t Table) check() error {
 	}
 	for i, v := range t.Data {
 		if v-v != 0 { // NaN or infinite
-			return fmt.Errorf("found %v in row %d, column %d of a table, expected finite numbers", v, i/t.Cols,
-				i%t.Cols)
+			return fmt.Errorf("a table must be finite, got %v in row %d, column %d", v, i/t.Cols, i%t.Cols)
 		}
 	}
 	return nil

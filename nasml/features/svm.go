@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -71,21 +74,20 @@ func (p *SVMParams) check(x *Sparse, labels []int8) error {
 		case -1:
 			minus++
 		default:
-			return fmt.Errorf("found label %d of row %d, expected −1 or +1", y, i)
+			return fmt.Errorf("labels must be −1 or +1, got %d in row %d", y, i)
 		}
 	}
 	switch {
 	case len(labels) != x.Rows:
 		return fmt.Errorf("found %d labels of %d rows", len(labels), x.Rows)
 	case plus == 0 || minus == 0:
-		return fmt.Errorf("found %d rows of class +1 and %d of class −1, expected both: with one there is nothing to "+
-			"separate", plus, minus)
+		return fmt.Errorf("both classes must have rows, got %d of class +1 and %d of class −1", plus, minus)
 	case !(p.C > 0) || math.IsInf(p.C, 1):
-		return fmt.Errorf("found C = %v, expected a positive number", p.C)
+		return fmt.Errorf("the factor C must be positive and finite, got %v", p.C)
 	case p.Loss != "hinge" && p.Loss != "squared-hinge":
-		return fmt.Errorf("found loss %q, expected hinge or squared-hinge", p.Loss)
+		return fmt.Errorf("loss must be hinge or squared-hinge, got %q", p.Loss)
 	case !(p.Tol > 0):
-		return fmt.Errorf("found tolerance %v, expected a positive number", p.Tol)
+		return fmt.Errorf("tolerance must be positive, got %v", p.Tol)
 	}
 	return nil
 }
@@ -138,7 +140,6 @@ func newDualDescent(x *Sparse, y []int8, p SVMParams) (*dualDescent, error) {
 	return s, nil
 }
 
-// unshrink makes all rows active.
 func (s *dualDescent) unshrink() {
 	s.active = s.active[:cap(s.active)]
 	for i := range s.active {
@@ -195,19 +196,13 @@ func (s *dualDescent) epoch() {
 		}
 		return
 	}
-	s.high, s.low = bounds(high, low)
-}
-
-// bounds are those beyond which the next epoch shrinks, infinite where they
-// would shrink rows that may still move.
-func bounds(high, low float64) (float64, float64) {
-	if high <= 0 {
-		high = math.Inf(1)
+	// The next epoch shrinks beyond these bounds, which are infinite where they would shrink rows that may still move.
+	if s.high, s.low = high, low; high <= 0 {
+		s.high = math.Inf(1)
 	}
 	if low >= 0 {
-		low = math.Inf(-1)
+		s.low = math.Inf(-1)
 	}
-	return high, low
 }
 
 // project is the gradient without what would lead out of [0, U], and whether
@@ -223,7 +218,6 @@ func (s *dualDescent) project(alpha, g float64) (projected float64, shrink bool)
 	return g, false
 }
 
-// move minimizes over αᵢ alone.
 func (s *dualDescent) move(i int32, g float64) {
 	before := s.alpha[i]
 	after := min(max(before-g/s.square[i], 0), s.upper)
@@ -245,7 +239,11 @@ func (s *dualDescent) model() *SVMModel {
 		norm += v * v
 	}
 	m := &SVMModel{
-		Weights: s.rows.unpack(s.w), Intercept: s.b, Epochs: s.epochs, Violation: s.violation, Converged: s.converged,
+		Weights: make([]float64, s.rows.cols), Intercept: s.b, Epochs: s.epochs, Violation: s.violation,
+		Converged: s.converged,
+	}
+	for at, c := range s.rows.columns {
+		m.Weights[c] = s.w[at]
 	}
 	m.Primal, m.Dual = norm/2, -norm/2
 	for i, a := range s.alpha {
@@ -315,15 +313,6 @@ func (p *packedRows) order(counts []int32, rows int) []int32 {
 
 func (p *packedRows) row(i int32) []entry { return p.entries[p.starts[i]:p.starts[i+1]] }
 
-// unpack gives every weight its own column.
-func (p *packedRows) unpack(w []float64) []float64 {
-	out := make([]float64, p.cols)
-	for at, c := range p.columns {
-		out[c] = w[at]
-	}
-	return out
-}
-
 // Scores are ⟨w, xᵢ⟩ + b; the class is their sign.
 func (m *SVMModel) Scores(x *Sparse) []float64 {
 	out := make([]float64, x.Rows)
@@ -336,4 +325,46 @@ func (m *SVMModel) Scores(x *Sparse) []float64 {
 		out[i] = sum
 	}
 	return out
+}
+
+// Sparse is a matrix in compressed rows: those of row i are
+// Col[RowPtr[i]:RowPtr[i+1]], ascending and each once, with their values in
+// Val. What is not stored is 0.
+type Sparse struct {
+	Rows, Cols int
+	RowPtr     []int // Rows+1
+	Col        []int32
+	Val        []float32
+}
+
+// NNZ returns how many entries are stored.
+func (s *Sparse) NNZ() int { return len(s.Col) }
+
+// Row returns the columns and values of row i, as parts of the matrix.
+func (s *Sparse) Row(i int) (cols []int32, vals []float32) {
+	from, to := s.RowPtr[i], s.RowPtr[i+1]
+	return s.Col[from:to:to], s.Val[from:to:to]
+}
+
+// inBlocks calls f for the blocks of 0…n−1 on all processors. f must not
+// depend on the order.
+func inBlocks(n, block int, f func(from, to int)) {
+	blocks := (n + block - 1) / block
+	workers := min(runtime.GOMAXPROCS(0), blocks)
+	if workers <= 1 {
+		if n > 0 {
+			f(0, n)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for b := int(next.Add(1)) - 1; b < blocks; b = int(next.Add(1)) - 1 {
+				f(b*block, min(n, (b+1)*block))
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -203,5 +203,5 @@ func TestTokenizerNames(t *testing.T) {
 	c := plain
 	c.Tokenizer = "words"
 	require.ErrorContains(t, c.Check(),
-		`found tokenizer "words", expected one of ["custom" "nltk" "simple" "treebank" "whitespace"]`)
+		`tokenizer must be one of ["custom" "nltk" "simple" "treebank" "whitespace"], got "words"`)
 }

@@ -41,7 +41,7 @@ type Bin struct{ Pos, Neg int32 }
 // holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
 	if len(labels) != b.Rows {
-		return nil, fmt.Errorf("found %d labels for %d bags, expected one for each", len(labels), b.Rows)
+		return nil, fmt.Errorf("each of %d bags must have a label, got %d", b.Rows, len(labels))
 	}
 	c := &Counts{Bins: make([]Bin, b.Cols)}
 	for i, y := range labels {
@@ -51,7 +51,7 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 		case -1:
 			sum, rows = &c.NegSum, &c.NegRows
 		default:
-			return nil, fmt.Errorf("found label %d of bag %d, expected −1 or 1", y, i)
+			return nil, fmt.Errorf("labels must be −1 or 1, got %d for bag %d", y, i)
 		}
 		*rows++
 		cols, vals := b.Row(i)
@@ -85,7 +85,7 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 	case "nb":
 		if c.PosRows == 0 || c.NegRows == 0 {
 			return nil, fmt.Errorf(
-				"found %d positive and %d negative training texts, expected some of both for the weighting \"nb\"",
+				"the weighting \"nb\" needs texts of both classes, got %d positive and %d negative ones",
 				c.PosRows, c.NegRows)
 		}
 		pNorm, qNorm := c.PosSum+alpha*d, c.NegSum+alpha*d
@@ -132,7 +132,7 @@ func newWeigher(c *Counts, config NGramConfig, reading Reading) (*weigher, error
 	return w, nil
 }
 
-func (w *weigher) of(bin int32) float64 {
+func (w *weigher) binWeight(bin int32) float64 {
 	b := w.counts.Bins[bin]
 	if b.Pos < fewGrams && b.Neg < fewGrams {
 		return w.small[fewGrams*b.Pos+b.Neg]
@@ -148,7 +148,7 @@ func (w *weigher) row(cols []int32, vals []float32) {
 	for n, v := range vals {
 		raw += float64(v)
 		if w.weight != nil {
-			vals[n] = float32(float64(v) * w.of(cols[n]))
+			vals[n] = float32(float64(v) * w.binWeight(cols[n]))
 		}
 		squares += float64(vals[n]) * float64(vals[n])
 	}
@@ -176,7 +176,7 @@ type NGramMap struct {
 	train  []int
 	labels []int8                  // of the training texts
 	mixed  *Counts                 // AsCode
-	own    map[NGramConfig]*Counts // AsPaper, by NGramConfig.bag
+	own    map[NGramConfig]*Counts // AsPaper, by what raw counts depend on
 }
 
 // FitNGrams counts the n-grams of the training texts and returns the feature
@@ -191,10 +191,10 @@ func FitNGrams(
 	ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading,
 ) (*NGramMap, *Sparse, error) {
 	if reading != AsPaper && reading != AsCode {
-		return nil, nil, fmt.Errorf("found reading %q, expected %q or %q", reading, AsPaper, AsCode)
+		return nil, nil, fmt.Errorf("reading must be %q or %q, got %q", AsPaper, AsCode, reading)
 	}
 	if len(labels) != t.Len() {
-		return nil, nil, fmt.Errorf("found %d labels for %d texts, expected one for each", len(labels), t.Len())
+		return nil, nil, fmt.Errorf("each of %d texts must have a label, got %d", t.Len(), len(labels))
 	}
 	train, of, err := t.assign(train, configs, of, d)
 	if err != nil {
@@ -231,7 +231,6 @@ func (m *NGramMap) Rows(ctx context.Context, rows, of []int) (*Sparse, error) {
 	return b, m.weigh(ctx, b, of)
 }
 
-// weigh turns raw bags into features, in place.
 func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	weighers := map[int]*weigher{}
 	for _, k := range of {
@@ -255,12 +254,12 @@ func (m *NGramMap) weigh(ctx context.Context, b *Sparse, of []int) error {
 	return ctx.Err()
 }
 
-// counts returns what the weights of a configuration are made of.
 func (m *NGramMap) counts(ctx context.Context, c NGramConfig) (*Counts, error) {
 	if m.Reading == AsCode || c.Weighting == "none" {
 		return m.mixed, nil
 	}
-	key := c.bag()
+	key := c
+	key.Weighting, key.Alpha, key.Preprocess = "none", 0, "none" // raw counts do not depend on these
 	if m.own[key] == nil {
 		b, err := Bags(ctx, m.texts, m.train, []NGramConfig{key}, nil, m.D)
 		if err != nil {

@@ -212,18 +212,18 @@ func TestFitRefuses(t *testing.T) {
 		require.ErrorContains(
 			t,
 			fit([]int8{1, 1, 1, 1}, nb, reading),
-			`found 4 positive and 0 negative training texts, expected some of both for the weighting "nb"`,
+			`the weighting "nb" needs texts of both classes, got 4 positive and 0 negative ones`,
 		)
-		require.ErrorContains(t, fit([]int8{1, 1, 0, 1}, nb, reading), "found label 0 of bag 2, expected −1 or 1")
-		require.ErrorContains(t, fit([]int8{1}, nb, reading), "found 1 labels for 4 texts")
+		require.ErrorContains(t, fit([]int8{1, 1, 0, 1}, nb, reading), "labels must be −1 or 1, got 0 for bag 2")
+		require.ErrorContains(t, fit([]int8{1}, nb, reading), "each of 4 texts must have a label, got 1")
 		sif := []NGramConfig{with(nb[0], func(c *NGramConfig) { c.Weighting = "sif" })}
 		require.NoError(t, fit([]int8{1, 1, 1, 1}, sif, reading), "one class is enough for SIF")
 	}
-	require.ErrorContains(t, fit(labels, nb, "code+"), `found reading "code+"`)
+	require.ErrorContains(t, fit(labels, nb, "code+"), `got "code+"`)
 	_, err := Count(&Sparse{Rows: 1, Cols: 1, RowPtr: []int{0, 1}, Col: []int32{0}, Val: []float32{3e9}}, []int8{1})
 	require.ErrorContains(t, err, "n-grams in bin 0 of 1")
 	_, err = Count(&Sparse{RowPtr: []int{0}}, []int8{1})
-	require.ErrorContains(t, err, "found 1 labels for 0 bags")
+	require.ErrorContains(t, err, "each of 0 bags must have a label, got 1")
 }
 
 // Nothing but empty texts: weights do nothing.

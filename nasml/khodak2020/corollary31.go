@@ -88,19 +88,16 @@ var Corollary31Quick = func() Corollary31Params {
 	return p
 }()
 
-// Corollary31 asks the theorems of Section 3 and Appendix A six questions, in a file each. Names of claims begin with
+// Corollary31 asks the theorems of Section 3 and Appendix A six questions. Names of claims begin with
 // what the claim is about; a name that ends in "(assumption broken)" is a case in which the theorem promises nothing
 // and which is expected to come out the other way, so that the check can tell.
 var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
 	Of: paper, Name: "corollary31", Kind: lab.Theorem, Source: "Corollary 3.1", Notebook: "corollary31_bilevel",
 	Title: "Excess risk of feature map selection: version entropy, bilevel and joint ERM",
-	Cost: catalog.Cost{
-		Quick: "a minute on two cores; precomputed",
-		Paper: "12 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "a minute on two cores; precomputed", Paper: "12 minutes on two cores; precomputed"},
 	Quick: Corollary31Quick, Paper: Corollary31Paper,
 	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}},
-	Code:    corollary31Kind,
+	Code:    corollary31Code,
 	Bench: func(context.Context, Corollary31Params, string) (lab.Bench[risk], error) {
 		run := func(_ context.Context, t risk, seed uint64, _ study.Step) (trial.Result, error) { return t.Run(seed) }
 		return lab.Bench[risk]{Run: run}, nil
@@ -130,33 +127,24 @@ type (
 	}
 )
 
-var corollary31Kind = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
+var corollary31Code = code.Define("khodak2020/corollary31", "khodak2020/internal/excessrisk")
 
-// instance is what the trials draw from, with so many features.
 func (p Corollary31Params) instance(dim int) excessrisk.InstanceParams {
 	return excessrisk.InstanceParams{
 		Inputs: p.Inputs, Support: p.Support, Dim: dim, Gamma: p.Gamma, Centers: p.Centers, Top: p.Top,
 	}
 }
 
-// series is number at of a series of a part, by seed.
 func series(r *corollary31, part, name string, at int) []float64 {
 	return bySeed(r.Part(part).Records(), func(record *runs.Record) float64 { return record.Series[name][at] })
 }
 
-// value is a value of a part, by seed.
 func value(r *corollary31, part, name string) []float64 {
 	return bySeed(r.Part(part).Records(), func(record *runs.Record) float64 { return record.Values[name] })
 }
 
-// columns are some columns, one for each of so many points.
-func columns(points int, of func(i int) []float64) [][]float64 {
-	var all [][]float64
-	for i := range points {
-		all = append(all, of(i))
-	}
-	return all
-}
+// columns are what of returns for each of so many points.
+func columns[T any](points int, of func(i int) T) []T { return study.Map(trial.Indices(0, points), of) }
 
 // curve is a mean over the seeds at every x, with its interval, as drawn: on a
 // logarithmic axis a lower end at or below 0 is cut off at a tenth of the mean.
@@ -174,7 +162,6 @@ func curve(r *corollary31, label string, xs []float64, columns [][]float64, log 
 	return plots.Bars(label, x, means)
 }
 
-// panel is one with its legend inside.
 func panel(title string, x, y plots.Axis, series ...plots.Series) plots.Panel {
 	return plots.Panel{Title: title, X: x, Y: y, Series: series, Legend: plots.Legend{Position: plots.LegendInside}}
 }

@@ -52,12 +52,10 @@ var selectionQuestion = lab.Question[Corollary31Params, risk]{
 	},
 }
 
-// selectionName names the trials of a training size and a reading of λ.
 func selectionName(reading string, train int) string {
 	return fmt.Sprintf("selection/%s/%d", reading, train)
 }
 
-// trainedExcess is the excess risk of the trained c* at every |T|.
 func trainedExcess(r *corollary31, reading string) [][]float64 {
 	return columns(len(r.Params.Train), func(i int) []float64 {
 		return value(r, selectionName(reading, r.Params.Train[i]), "best")
@@ -139,14 +137,12 @@ func slackOf(records []*runs.Record) string {
 		"small would be seen", stat.Mean(slack, nil))
 }
 
-// judgeTrain judges the slope of c*'s excess risk over |T| for a reading of λ.
 func judgeTrain(r *corollary31, reading, inWords string) runs.Claim {
 	return halfRate(r, r.Claim("[corA1] slope of c*'s excess risk over |T| at most −1/2, %s", inWords).
 		From("Corollary A.1").Noting("ours is the log–log slope with a jackknife interval over seeds; a bound "+
 		"O(|T|^−1/2) asks for no more than −1/2"), r.Params.Train, trainedExcess(r, reading))
 }
 
-// judgeTrainConstant is the constant that Corollary A.1 needs.
 func judgeTrainConstant(r *corollary31) runs.Claim {
 	constant := func(means []float64) (float64, error) {
 		worst := 0.0
@@ -171,7 +167,6 @@ func judgeLambda(r *corollary31) runs.Claim {
 	return greater(c, value(r, selectionName("sum", near), "best"), value(r, selectionName("mean", near), "best"))
 }
 
-// judgeValid judges the slope of the choice's cost over |V|.
 func judgeValid(r *corollary31) runs.Claim {
 	return halfRate(r, r.Claim("[corA2] slope of the choice's excess over the best trained c in |V| at most −1/2").
 		From("Corollaries 3.1 and A.2").

@@ -8,6 +8,8 @@ import (
 	"github.com/nasml/lab/nasml/khodak2020/internal/mapsearch"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -83,7 +85,6 @@ var Figure2 = lab.Declare(func() lab.Entry[Figure2Params, mapsearch.Search] {
 	return e
 }())
 
-// calls is the largest number of solver calls of a method.
 func calls(r *searches, task, method string) int {
 	n := 0
 	for _, record := range searchRecords(r, task, method) {
@@ -94,7 +95,6 @@ func calls(r *searches, task, method string) int {
 	return n
 }
 
-// drawOracle draws, a panel a task, the oracle test error over solver calls.
 func drawOracle(r *searches, f *lab.Picture) {
 	p := r.Params
 	winner := ""
@@ -103,20 +103,13 @@ func drawOracle(r *searches, f *lab.Picture) {
 	}
 	f.Say("Test error against solver calls%s; %s.", winner, r.Interval("band", p.Seeds, "trial"))
 	drawSearches(r, f, "oracle test error", func(task string) plots.Panel {
-		panel := plots.Panel{X: plots.Axis{Label: "solver calls"}}
-		for _, method := range p.Methods {
-			panel.Series = append(panel.Series, callCurve(r, task, method))
-		}
-		return panel
+		curves := study.Map(p.Methods, func(method string) plots.Series { return callCurve(r, task, method) })
+		return plots.Panel{X: plots.Axis{Label: "solver calls"}, Series: curves}
 	})
 }
 
-// callCurve is the mean oracle error of a method over its calls.
 func callCurve(r *searches, task, method string) plots.Series {
-	var xs []float64
-	for call := range calls(r, task, method) {
-		xs = append(xs, float64(call+1))
-	}
+	xs := study.Floats(trial.Indices(1, calls(r, task, method)))
 	return errorCurve(r, method, xs, func(i int) []float64 { return atCall(r, task, method, "oracle", i+1) })
 }
 
@@ -169,7 +162,6 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 	return c.Of(runs.MeanDiff(tuned, fixed, c.Confidence)).AtLeast(0)
 }
 
-// judgeRounds counts Algorithm 1's solves.
 func judgeRounds(r *searches, task string) runs.Claim {
 	rounds := math.Log2(float64(r.Params.Configs))
 	c := taskClaim(r, task, "[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one "+

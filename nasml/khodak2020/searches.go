@@ -37,7 +37,7 @@ func searchEntry(name string) lab.Entry[Figure2Params, mapsearch.Search] {
 			b.ID = "khodak2020/search"
 			b.Kind = func(t mapsearch.Search) *code.Kind {
 				if t.Method == mapsearch.RandomSearchLambda {
-					return lambdaKind
+					return lambdaCode
 				}
 				return b.Code
 			}
@@ -48,8 +48,8 @@ func searchEntry(name string) lab.Entry[Figure2Params, mapsearch.Search] {
 
 type searches = lab.Result[Figure2Params, mapsearch.Search]
 
-// lambdaKind is what computes random search that tunes λ.
-var lambdaKind = code.Define("khodak2020/lambda", "khodak2020/internal/mapsearch")
+// lambdaCode is what computes random search that tunes λ.
+var lambdaCode = code.Define("khodak2020/lambda", "khodak2020/internal/mapsearch")
 
 var methodTitles = map[string]string{
 	mapsearch.WeightSharing: "weight sharing", mapsearch.FastWeightSharing: "fast weight sharing",
@@ -64,7 +64,6 @@ var methodColors = map[string]string{
 	mapsearch.SuccessiveHalving: "#D55E00", mapsearch.Hyperband: "#009E73",
 }
 
-// clockTitles name the axes of Figure 3.
 var clockTitles = map[string]string{
 	"seconds": "seconds", "seconds_total": "seconds, with evaluations", "madds": "multiply-adds",
 }
@@ -82,7 +81,6 @@ func (p Figure2Params) rules(c *study.Checks) {
 	}
 }
 
-// dim is d of a task.
 func (p Figure2Params) dim(task string) int {
 	if task == mapsearch.ImageTask {
 		return p.ImageDim
@@ -90,7 +88,6 @@ func (p Figure2Params) dim(task string) int {
 	return p.ReviewDim
 }
 
-// solves is the number of configurations that random search tries.
 func (p Figure2Params) solves() int {
 	if p.Solves > 0 {
 		return p.Solves
@@ -134,7 +131,6 @@ func (p Figure2Params) ladders(task, method string) ([][]halving.Rung, error) {
 	return all, nil
 }
 
-// search is a trial of a method.
 func (p Figure2Params) search(task, method string) (mapsearch.Search, error) {
 	t := mapsearch.Search{Setting: p.setting(task), Method: method, Configs: p.Configs, Dim: p.dim(task)}
 	var err error
@@ -154,12 +150,10 @@ func (p Figure2Params) search(task, method string) (mapsearch.Search, error) {
 	return t, err
 }
 
-// has reports whether all of the methods were run.
 func (p Figure2Params) has(methods ...string) bool {
 	return !slices.ContainsFunc(methods, func(m string) bool { return !slices.Contains(p.Methods, m) })
 }
 
-// searchRecords returns the record of each seed of a method; nil if it is missing.
 func searchRecords(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
@@ -173,7 +167,6 @@ func atCall(r *searches, task, method, series string, call int) []float64 {
 	})
 }
 
-// atEnd is the observed test error after all calls, by seed.
 func atEnd(r *searches, task, method string) []float64 {
 	return atCall(r, task, method, "observed", math.MaxInt)
 }

@@ -70,7 +70,7 @@ func shippedTrials(t *testing.T) []*runs.Record {
 func TestShippedRecordsAreOfThisCode(t *testing.T) {
 	current := map[string]bool{}
 	for _, kind := range []*code.Kind{
-		corollary31Kind, taskKinds[mapsearch.ImageTask], taskKinds[mapsearch.ReviewTask], lambdaKind,
+		corollary31Code, taskCode[mapsearch.ImageTask], taskCode[mapsearch.ReviewTask], lambdaCode,
 	} {
 		version, err := kind.Version()
 		require.NoError(t, err)

@@ -121,7 +121,7 @@ func TestCompareSaysWhatToType(t *testing.T) {
 	for message, change := range map[string]func(p *CompareParams){
 		"must name a search":       func(p *CompareParams) { p.Mine, p.Baselines = nil, nil },
 		"Seeds must be at least 2": func(p *CompareParams) { p.Seeds = 1 },
-		`LookUp is "cifar-10"`:     func(p *CompareParams) { p.LookUp = "cifar-10" },
+		`LookUp must be one of`:    func(p *CompareParams) { p.LookUp = "cifar-10" },
 		`search.Methods["mine"]`:   func(p *CompareParams) { p.Update = "eg" },
 		"in Mine or in Baselines":  func(p *CompareParams) { p.Mine = p.Baselines },
 		`got "mien"`:               func(p *CompareParams) { p.Mine = []string{"mien"} },

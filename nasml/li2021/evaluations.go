@@ -314,7 +314,7 @@ func (p TrainParams) bench(title string, x *examples) lab.Bench[cell] {
 	b := lab.Bench[cell]{
 		Study: study.Study{
 			ID: evaluationFigure, Title: title, Code: evaluationKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly || x == nil, Device: onDevices(1),
+			StoredOnly: p.StoredOnly || x == nil, Device: backend.Opener(1),
 		},
 		Facts: x,
 		Key:   func(c cell) any { return c.trial },
@@ -356,7 +356,7 @@ func (x *examples) trainer(ctx context.Context, s lab.Seed[cell]) (*training.Tra
 
 func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Result, error) {
 	return evaluating.Run(ctx, t, s.Seed, training.Options{
-		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Moment) {
+		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m training.Snapshot) {
 			note := fmt.Sprintf("%s, seed %d, epoch %d/%d", s.Trial.name, s.Seed, min(m.Epoch+1, m.Epochs), m.Epochs)
 			if n := len(m.Curve.TestError); n > 0 {
 				note += fmt.Sprintf(", test error %.1f%%", 100*m.Curve.TestError[n-1])

@@ -129,9 +129,9 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 			p.Genotypes, p.Random, p.Searches = nil, 1, nil
 		},
 		"Preset must be quick, paper or code, got \"slow\"": func(p *Table3Params) { p.Preset = "slow" },
-		"DropPath is 1 and": func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
-		"got \"cifar\"":     func(p *Table3Params) { p.Data = "cifar" },
-		"Genotypes must":    func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
+		"DropPath and Smoothing must be":                    func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
+		"got \"cifar\"":                                     func(p *Table3Params) { p.Data = "cifar" },
+		"Genotypes must":                                    func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
 	} {
 		p := Table3Quick
 		change(&p)

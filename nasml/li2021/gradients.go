@@ -45,7 +45,7 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 	err = lab.Bench[separation.Trial]{
 		Study: study.Study{
 			ID: "li2021/gradients", Title: "li2021/figure1, gradients", Code: gradientsKind, Shipped: shippedRecords,
-			StoredOnly: p.StoredOnly, Device: onDevices(1),
+			StoredOnly: p.StoredOnly, Device: backend.Opener(1),
 		},
 		Data:  func(separation.Trial) string { return opened.Fingerprint },
 		Units: func(t separation.Trial) int { return last(t.Steps) },

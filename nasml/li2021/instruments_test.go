@@ -199,7 +199,7 @@ func TestInstrumentsAsAnEntry(t *testing.T) {
 
 	p.Instruments = 0
 	_, err = Instruments(t.Context(), p)
-	require.ErrorContains(t, err, "Instruments is 0, want at least 1")
+	require.ErrorContains(t, err, "Instruments must be at least 1, got 0")
 }
 
 func TestUnknownMethodNamesThoseThereAre(t *testing.T) {

@@ -172,20 +172,20 @@ func TestABrokenTable101IsAnError(t *testing.T) {
 
 func TestOneShotRefuses(t *testing.T) {
 	for want, change := range map[string]func(p *Figure2Params){
-		`Spaces is "1shot1-s4", want one of 1shot1-s1, 1shot1-s2, 1shot1-s3`: func(p *Figure2Params) {
+		`Spaces must be one of 1shot1-s1, 1shot1-s2, 1shot1-s3, got "1shot1-s4"`: func(p *Figure2Params) {
 			p.Spaces = []string{"1shot1-s4"}
 		},
 		`Space must be empty, got "1shot1-s1"`:     func(p *Figure2Params) { p.Space = "1shot1-s1" },
 		"ENAS is not defined on the space 1shot1-": func(p *Figure2Params) { p.Rows = []string{"enas"} },
 		`row "darts/x@1shot1-s1" must be METHOD`:   func(p *Figure2Params) { p.Rows = []string{"darts/x"} },
-		`Ties is "last", want one of first, numpy`: func(p *Figure2Params) { p.Ties = "last" },
-		`Training must`: func(p *Figure2Params) { p.Training = "4" },
-		`Against must`:  func(p *Figure2Params) { p.Against = "me" },
+		`Ties must be one of first, numpy`:         func(p *Figure2Params) { p.Ties = "last" },
+		`Training must`:                            func(p *Figure2Params) { p.Training = "4" },
+		`Against must`:                             func(p *Figure2Params) { p.Against = "me" },
 		`Band must`: func(p *Figure2Params) {
 			p.Band = "wide"
 		},
-		"Seeds must": func(p *Figure2Params) { p.Seeds = 0 },
-		"Rows is []": func(p *Figure2Params) { p.Rows = nil },
+		"Seeds must":                func(p *Figure2Params) { p.Seeds = 0 },
+		"Rows must have at least 1": func(p *Figure2Params) { p.Rows = nil },
 	} {
 		p := Figure2Quick
 		p.StoredOnly = true

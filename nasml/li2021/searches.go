@@ -260,7 +260,7 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 	b := lab.Bench[found]{
 		Study: study.Study{
 			ID: searchFigure, Title: title, Code: searchKind, Shipped: shippedRecords, StoredOnly: p.StoredOnly,
-			Device: onDevices(p.Devices), Amount: lab.Amount(func(t searching.Trial) float64 {
+			Device: backend.Opener(p.Devices), Amount: lab.Amount(func(t searching.Trial) float64 {
 				return forecast.Search(t.Settings, cmp.Or(t.Examples, images.Len)).Seconds
 			}),
 		},
@@ -286,18 +286,6 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 		return run(ctx, s.Trial, r, s.Seed, view.watch(s))
 	})
 	return b
-}
-
-// onDevices opens what searches and trainings are computed on, for [study.Study.Device].
-func onDevices(n int) func() (name, device string, err error) {
-	return func() (name, device string, err error) {
-		b, err := backend.OpenDevices(n)
-		if err != nil {
-			return "", "", err
-		}
-		name, device = backend.Describe(b)
-		return name, device, nil
-	}
 }
 
 // watch shows a search and counts its progress.

@@ -105,7 +105,7 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	r, err := Theorem1(ctx, p)
 	refused("value of Targets must", r, err)
 	refused("Seeds must", r, err)
-	refused(`Ops is "relu"`, r, err)
+	refused(`Ops must be one of bump, cos, sin, tanh, wave, zero, got "relu"`, r, err)
 	q := Theorem2Quick
 	q.Blocks, q.Ratios = []int{3}, []float64{1}
 	r2, err := Theorem2(ctx, q)

@@ -36,7 +36,7 @@ func TestAssumption3IsReadBackAndHolds(t *testing.T) {
 	for _, c := range first.Check() {
 		require.NotEqual(t, runs.Fails, c.Holds, c.Name)
 	}
-	for _, record := range on(first, "lambda", onSphere).Records() {
+	for _, record := range withInputs(first, "lambda", onSphere).Records() {
 		for i, found := range record.Series["simplex"] {
 			require.LessOrEqual(t, record.Series["certified"][i], record.Series["sphere"][i])
 			require.LessOrEqual(t, record.Series["sphere"][i], found)

@@ -73,7 +73,7 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 		Paper: "20 to 40 minutes on two cores; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
-	Code: figure1Kind,
+	Code: code.Define("oymak2021/figure1", "oymak2021/internal/landscape"),
 	Rules: func(p Figure1Params, c *study.Checks) {
 		checkNet(c, slices.Concat(p.Line[:], p.Plane[:]), p.Data)
 	},
@@ -82,21 +82,17 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 		gs.Add("plane", p.Seeds, p.sweep(p.Plane[:], p.PlaneSteps))
 		return gs
 	},
-	Bench: figure1Bench,
-	Draw:  drawFigure1,
+	Bench: func(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
+		return netBench(ctx, p.Data, p.Classes, slices.Concat(p.Line[:], p.Plane[:]),
+			func(c *landscape.Case) *activation.Net { return &c.Net })
+	},
+	Draw: drawFigure1,
 	Claims: func(r *figure1) []runs.Claim {
 		return append(judgeLosses(r, "one-dimensional Δ", "line"), judgeLosses(r, "two-dimensional Δ", "plane")...)
 	},
 })
 
 type figure1 = lab.Result[Figure1Params, landscape.Case]
-
-var figure1Kind = code.Define("oymak2021/figure1", "oymak2021/internal/landscape")
-
-func figure1Bench(ctx context.Context, p Figure1Params, _ string) (lab.Bench[landscape.Case], error) {
-	return netBench(ctx, p.Data, p.Classes, slices.Concat(p.Line[:], p.Plane[:]),
-		func(c *landscape.Case) *activation.Net { return &c.Net })
-}
 
 func (p Figure1Params) sweep(activations []string, steps int) landscape.Case {
 	return landscape.Case{
@@ -146,39 +142,24 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 	}
 }
 
-// overLine is a loss over the one-dimensional Δ.
 func overLine(r *figure1, label, name string) plots.Series {
-	var x []float64
-	for _, alpha := range landscape.Grid(2, r.Params.LineSteps) {
-		x = append(x, alpha[1])
-	}
+	x := study.Column(landscape.Grid(2, r.Params.LineSteps), 1)
 	return band(label, x, study.Columns(r.Part("line").Rows(name)), r.Confidence)
 }
 
-// overTest is a loss of every α of the two-dimensional Δ over its test loss.
 func overTest(r *figure1, label, name string) plots.Series {
-	gs := r.Part("plane")
-	return plots.Series{
-		Label: label, Line: plots.NoLine,
-		X: slices.Concat(gs.Rows("test")...), Y: slices.Concat(gs.Rows(name)...),
-	}
+	all := func(name string) []float64 { return slices.Concat(r.Part("plane").Rows(name)...) }
+	return plots.Series{Label: label, Line: plots.NoLine, X: all("test"), Y: all(name)}
 }
 
-// figure1Losses are those of one seed, over all α.
 type figure1Losses struct{ train, test, few, validation []float64 }
 
-// spread is the range of the test loss.
 func (l figure1Losses) spread() float64 { return slices.Max(l.test) - slices.Min(l.test) }
 
 // excess is the test loss of the (first) α with the least of some losses, above the least test loss, over the range of
 // the test loss.
 func (l figure1Losses) excess(losses []float64) float64 {
 	return (l.test[floats.MinIdx(losses)] - slices.Min(l.test)) / l.spread()
-}
-
-// trainRange is the largest training loss over the range of the test loss.
-func (l figure1Losses) trainRange() float64 {
-	return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread()
 }
 
 // judgeLosses judges (a) and (b) on one Δ. "Near zero" is a range of at most 5 % of that of the test loss, "follows" a
@@ -197,7 +178,9 @@ func judgeLosses(r *figure1, delta, part string) []runs.Claim {
 	claims := []runs.Claim{
 		claim("(a)", "[figure1a] training loss near zero for all α",
 			"largest training loss of any α over the range of the test loss",
-			figure1Losses.trainRange).Between(0, -inf, 0.05),
+			func(l figure1Losses) float64 {
+				return (slices.Max(l.train) - min(0, slices.Min(l.train))) / l.spread()
+			}).Between(0, -inf, 0.05),
 		r.Claim("[figure1a] largest training 0-1 error, %s", delta).From("Figure 1(a)").Noting("of any α").Family(2).
 			Mean(gs.Values("train_error")).Between(0, 0, 0),
 		claim("(a)", "[figure1a] choosing by the training loss is no better than at random",

@@ -1,17 +1,28 @@
 package oymak2021
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
+	"github.com/gomlx/compute"
+
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/checkpoint"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 	"github.com/nasml/lab/nasml/oymak2021/internal/sgdsweep"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Figure2Params are the parameters of Figure 2. Comments say which of them the paper leaves open.
@@ -95,23 +106,18 @@ var Figure2 = lab.Declare(lab.Entry[Figure2Params, sweepTrial]{
 			"a GPU; the project ships the trials of (a) and of these two",
 	},
 	Quick: Figure2Quick, Paper: Figure2Paper,
-	Shipped:  []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
-	Settings: figure2Settings,
-	Code:     figure2Kind,
-	Note:     figure2Note,
-	Rules:    Figure2Params.rules,
-	Bench:    figure2Bench,
-	Draw:     drawFigure2,
-	Questions: []lab.Question[Figure2Params, sweepTrial]{
-		figure2Panel("a"), figure2Panel("b"), figure2Readings,
-	},
+	Shipped:   []catalog.Setting{{Scale: catalog.Paper, Set: []string{"StoredOnly=true"}}},
+	Settings:  figure2Settings,
+	Code:      code.Define("oymak2021/figure2", "oymak2021/internal/sgdsweep"),
+	Note:      figure2Note,
+	Rules:     Figure2Params.rules,
+	Bench:     figure2Bench,
+	Draw:      drawFigure2,
+	Questions: []lab.Question[Figure2Params, sweepTrial]{figure2Panel("a"), figure2Panel("b"), figure2Readings},
 })
 
 type figure2 = lab.Result[Figure2Params, sweepTrial]
 
-var figure2Kind = code.Define("oymak2021/figure2", "oymak2021/internal/sgdsweep")
-
-// rules require widths for each panel, and known names.
 func (p Figure2Params) rules(c *study.Checks) {
 	for _, panel := range p.Panels {
 		c.Expect(len(p.widths(panel)) > 0, "there is no width for panel %q", panel)
@@ -122,7 +128,7 @@ func (p Figure2Params) rules(c *study.Checks) {
 	}
 	checkSet(c, "Data", p.Data)
 	c.Expect(!slices.Contains(p.Beside, p.Inputs), "Beside has %q, which Inputs is", p.Inputs)
-	c.Expect(len(p.Beside) == 0 || len(p.BesideWidths) > 0, "BesideWidths is empty, want widths of (a) for Beside")
+	c.Expect(len(p.Beside) == 0 || len(p.BesideWidths) > 0, "BesideWidths must have widths of (a) for Beside")
 }
 
 func (p Figure2Params) widths(panel string) []int {
@@ -132,7 +138,6 @@ func (p Figure2Params) widths(panel string) []int {
 	return p.Widths
 }
 
-// sweepTrial is what one distance depends on.
 type sweepTrial struct {
 	sgdsweep.Network
 	DeltaAlpha float64 `json:"delta_alpha"`
@@ -140,7 +145,6 @@ type sweepTrial struct {
 
 func (t sweepTrial) String() string { return fmt.Sprintf("(%s) k = %d", t.Panel, t.Width) }
 
-// sweep are the trials of a panel by one reading of the inputs.
 func (p Figure2Params) sweep(panel, inputs string, widths []int) (gs lab.Groups[sweepTrial]) {
 	p.Inputs = inputs
 	for _, delta := range p.DeltaAlphas {
@@ -169,7 +173,6 @@ func (p Figure2Params) network(panel string, k int) sgdsweep.Network {
 	return n
 }
 
-// figure2Note says at which scale the trials are.
 func figure2Note(params any) string {
 	switch p := params.(Figure2Params); {
 	case p.computes(Figure2Paper):
@@ -189,7 +192,6 @@ func (p Figure2Params) computes(preset Figure2Params) bool {
 	return err == nil && p.Data == preset.Data && same("a") && same("b")
 }
 
-// activationKeys name the activations in keys of trials.
 func (p Figure2Params) activationKeys() (keys [2]string, err error) {
 	for i, name := range p.Activations {
 		if keys[i], err = supernet.ActivationKey(name); err != nil {
@@ -197,4 +199,159 @@ func (p Figure2Params) activationKeys() (keys [2]string, err error) {
 		}
 	}
 	return keys, nil
+}
+
+// figure2Bench trains all trials of a width (of p.Together seeds) in one graph, whole epochs at a time if that takes at
+// most seconds. Cancelled, it stops within seconds; finished trials and the checkpoint of the others are kept.
+func figure2Bench(ctx context.Context, p Figure2Params, _ string) (b lab.Bench[sweepTrial], err error) {
+	images, err := p.view().Open(ctx)
+	if err != nil {
+		return b, err
+	}
+	keys, err := p.activationKeys()
+	if err != nil {
+		return b, err
+	}
+	if images.Note != "" {
+		b.Title = "oymak2021/figure2, on the digits that travel with the project"
+	}
+	b.Device, b.Note = backend.Opener(1), images.Note
+	b.Key = func(t sweepTrial) any {
+		t.Activations = keys
+		return t
+	}
+	b.Data = func(sweepTrial) string { return images.Fingerprint }
+	b.Units = func(t sweepTrial) int { return t.units() * t.Epochs * ((images.Len + t.Batch - 1) / t.Batch) }
+	b.Together = func(t sweepTrial, seed uint64) any {
+		type graph struct {
+			panel, inputs string
+			width         int
+			seeds         uint64
+		}
+		return graph{t.Panel, t.Inputs, t.Width, seed / uint64(cmp.Or(p.Together, p.Seeds))}
+	}
+	b.Batch = func(ctx context.Context, job lab.Job[sweepTrial]) error {
+		im, err := images.Images(ctx)
+		if err != nil {
+			return err
+		}
+		return trainSweep(ctx, job, pixelsOf(im))
+	}
+	return b, nil
+}
+
+func (p Figure2Params) view() data.View {
+	view := viewOf(p.Data, p.Classes)
+	view.First, view.OrShipped = p.Examples, true
+	return view
+}
+
+func (t sweepTrial) units() int {
+	const inputs, unit = 784, 1 << 12
+	return 1 + t.Weights(inputs)/unit
+}
+
+// checkpointEvery bounds what a killed run loses. A sweep may hold gigabytes, so saving after every epoch could cost
+// more than it saves.
+var checkpointEvery = runs.Interval(time.Minute)
+
+func trainSweep(ctx context.Context, job lab.Job[sweepTrial], images *pixels.Images) error {
+	b, err := backend.Open()
+	if err != nil {
+		return err
+	}
+	first := job.Of[0]
+	pairs := study.Map(trial.Indices(0, len(job.Of)), func(i int) sgdsweep.Pair {
+		return sgdsweep.Pair{Seed: job.Trials[i].Seed, DeltaAlpha: job.Of[i].DeltaAlpha}
+	})
+	s, err := sgdsweep.New(first.Network, images, pairs)
+	if err != nil {
+		return err
+	}
+	p, err := resumeSweep(s, job)
+	if err != nil {
+		return err
+	}
+	unit, done := first.units()*len(pairs), s.Done(p)
+	job.Progress.Skip(unit * done)
+	err = s.Train(ctx, b, p, func() error {
+		before := done
+		done = s.Done(p)
+		job.Progress.Step(unit*(done-before), fmt.Sprintf("%v, epoch %d/%d", first, p.Epoch, first.Epochs))
+		_, err := job.SaveEvery(checkpointEvery, p.Save)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, saveCancelled(ctx, s, job, p))
+	}
+	results, err := s.Results(pairs, p)
+	if err != nil {
+		return err
+	}
+	return job.DoneAll(results)
+}
+
+// resumeSweep starts from the job's checkpoint, or from the initial weights if there is none, or one in another layout.
+func resumeSweep(s *sgdsweep.Sweep, job lab.Job[sweepTrial]) (*sgdsweep.Progress, error) {
+	r, err := job.Load()
+	if err == nil {
+		defer r.Close()
+		p := s.Start()
+		if err = p.Load(r); err == nil {
+			return p, nil
+		}
+	}
+	if errors.Is(err, runs.ErrNotFound) || errors.Is(err, checkpoint.ErrOther) {
+		return s.Start(), nil
+	}
+	return nil, err
+}
+
+// saveCancelled saves the state of a cancelled sweep if that is quick: a notebook's cell is killed five seconds after
+// it was stopped.
+func saveCancelled(ctx context.Context, s *sgdsweep.Sweep, job lab.Job[sweepTrial], p *sgdsweep.Progress) error {
+	const atMost = 1 << 29 // bytes
+	if ctx.Err() == nil || s.Done(p) == 0 || p.Bytes() > atMost {
+		return nil
+	}
+	return job.Save(p.Save)
+}
+
+// Figure2Work is the training of one width of Figure 2, all its seeds and Δα in one graph, which a benchmark runs again
+// and again from the same start. It is the code that Figure2 runs.
+type Figure2Work = sgdsweep.Work
+
+// NewFigure2Work prepares the training of width k of a panel, "a" or "b". It returns an error if p is invalid or the
+// data are not available.
+func NewFigure2Work(ctx context.Context, b compute.Backend, p Figure2Params, panel string, k int) (
+	*Figure2Work, error) {
+	p.Panels, p.Widths, p.DeepWidths = []string{panel}, []int{k}, nil
+	if panel == "b" {
+		p.Widths, p.DeepWidths = nil, []int{k}
+	}
+	var c study.Checks
+	c.Limits(p)
+	p.rules(&c)
+	if err := c.Err("figure 2"); err != nil {
+		return nil, err
+	}
+	opened, err := p.view().Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	images, err := opened.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []sgdsweep.Pair
+	for _, seed := range trial.Seeds(p.Seeds) {
+		for _, delta := range p.DeltaAlphas {
+			pairs = append(pairs, sgdsweep.Pair{Seed: seed, DeltaAlpha: delta})
+		}
+	}
+	s, err := sgdsweep.New(p.network(panel, k), pixelsOf(images), pairs)
+	if err != nil {
+		return nil, err
+	}
+	return s.Work(b)
 }

@@ -14,9 +14,13 @@ import (
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/gap"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Figure3Params are the parameters of Figure 3 and of Figure 1 (c): searches by DARTS with several n_V.
@@ -79,7 +83,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Quick: Figure3Quick, Paper: Figure3Paper,
 	Also:     []catalog.Preset[Figure3Params]{{Scale: catalog.Large, Params: Figure3Large}},
 	Settings: figure3Settings,
-	Code:     figure3Kind,
+	Code:     code.Define("oymak2021/figure3", "oymak2021/internal/gap"),
 	Note:     study.SettingNote,
 	Rules:    Figure3Params.rules,
 	Trials: func(p Figure3Params) (gs lab.Groups[int]) {
@@ -95,18 +99,15 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 
 type figure3 = lab.Result[Figure3Params, int]
 
-var figure3Kind = code.Define("oymak2021/figure3", "oymak2021/internal/gap")
-
 func (p Figure3Params) rules(c *study.Checks) {
 	for _, n := range p.Curves {
-		c.Expect(slices.Contains(p.Validation, n), "Curves has %d, want some of Validation, %v", n, p.Validation)
+		c.Expect(slices.Contains(p.Validation, n), "Curves must be among Validation, %v, got %d", p.Validation, n)
 	}
 	for _, e := range p.At {
-		c.Expect(p.Epochs == 0 || e <= p.Epochs, "At has %d, want epochs from 1 to %d", e, p.Epochs)
+		c.Expect(p.Epochs == 0 || e <= p.Epochs, "At must have epochs from 1 to %d, got %d", p.Epochs, e)
 	}
 }
 
-// figure3Bench derives the settings of the searches and opens the images.
 func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[int], err error) {
 	settings, keys, costs := map[int]search.Settings{}, map[int]any{}, map[int]func() forecast.Cost{}
 	for _, n := range p.Validation {
@@ -125,47 +126,37 @@ func figure3Bench(ctx context.Context, p Figure3Params, _ string) (b lab.Bench[i
 	if err != nil {
 		return b, err
 	}
-	return lab.Bench[int]{
-		Study: study.Study{Device: openDevice, Amount: lab.Amount(func(t gap.Trial) float64 {
+	b = lab.Bench[int]{
+		Study: study.Study{Device: backend.Opener(1), Amount: lab.Amount(func(t gap.Trial) float64 {
 			of := t.Settings.Parts
 			return forecast.Search(t.Settings, of.Train+of.Validation+of.Test).Seconds
 		})},
-		MaxBatch: 1,
-		Key:      func(n int) any { return keys[n] },
-		Data:     func(int) string { return images.Fingerprint },
-		Label:    func(n int) string { return fmt.Sprintf("n_V = %d", n) },
-		Units:    func(n int) int { return settings[n].Epochs },
-		Seconds:  func(n int) float64 { return costs[n]().Seconds },
-		Cost:     forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
-		Batch: func(ctx context.Context, job lab.Job[int]) error {
-			set, err := images.Images(ctx)
-			if err != nil {
-				return err
-			}
-			return searchGap(ctx, job, settings[job.Of[0]], set)
-		},
-	}, nil
-}
-
-// searchGap runs the one search of a job from its last checkpoint, and stores it.
-func searchGap(ctx context.Context, job lab.Job[int], s search.Settings, set *data.Images) error {
-	b, err := backend.Open()
-	if err != nil {
-		return err
+		Key:     func(n int) any { return keys[n] },
+		Data:    func(int) string { return images.Fingerprint },
+		Label:   func(n int) string { return fmt.Sprintf("n_V = %d", n) },
+		Units:   func(n int) int { return settings[n].Epochs },
+		Seconds: func(n int) float64 { return costs[n]().Seconds },
+		Cost:    forecast.Title(func(n int) forecast.Cost { return costs[n]() }),
 	}
-	pace, seed := lab.Pace{Progress: job.Progress, Units: s.Epochs}, job.Trials[0].Seed
-	result, err := gap.Run(ctx, b, s, set, seed, search.Options{
-		Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: checkpointEvery,
-		Observe: func(m search.Snapshot) { pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
+	lab.Each(&b, func(ctx context.Context, s lab.Seed[int]) (*search.Runner, error) {
+		set, err := images.Images(ctx)
+		if err != nil {
+			return nil, err
+		}
+		device, err := backend.Open()
+		if err != nil {
+			return nil, err
+		}
+		return search.New(device, settings[s.Trial], set)
+	}, func(ctx context.Context, r *search.Runner, s lab.Seed[int]) (trial.Result, error) {
+		return gap.Run(ctx, r, s.Seed, search.Options{
+			Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery,
+			Observe: func(m search.Snapshot) { s.Pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, "") },
+		})
 	})
-	if err != nil {
-		return err
-	}
-	pace.End(fmt.Sprintf("n_V = %d, seed %d", job.Of[0], seed))
-	return job.Done(0, result)
+	return b, nil
 }
 
-// settings are those of the searches with n_V validation images.
 func (p Figure3Params) settings(validation int) (search.Settings, error) {
 	s, err := map[string]func(space, method string) (search.Settings, error){
 		"quick": search.AsQuickOn, "paper": search.AsPaperOn, "code": search.AsCodeOn,
@@ -199,7 +190,6 @@ var elsewhere = map[string]string{
 	"EvaluateEvery": "every epoch is drawn",
 }
 
-// changes are what Vary changed of the settings.
 func (p Figure3Params) changes(validation int) []string {
 	if p.Vary == nil {
 		return nil
@@ -209,4 +199,18 @@ func (p Figure3Params) changes(validation int) []string {
 	before, _ := plain.settings(validation)
 	after, _ := p.settings(validation)
 	return study.Differences(before, after)
+}
+
+func figure3Settings() []runs.Claim {
+	const source = "Oymak+ 2021, Section 7b and Figure 3"
+	p := Figure3Paper
+	return []runs.Claim{
+		verdict.Setting("[figure3-setup] training images", source, p.Train, 10000),
+		verdict.Setting("[figure3-epochs] epochs", source, p.Epochs, 50),
+		verdict.Setting("[figure3-ops] operations of an edge", source,
+			supernet.CellSpaces[p.Space].Options(), 8),
+		verdict.Setting("[figure3-runs] runs", source, p.Seeds, 5),
+		verdict.Setting("[figure3-nv-range] fewest validation images", source, slices.Min(p.Validation), 20),
+		verdict.Setting("[figure3-nv-range] most validation images", source, slices.Max(p.Validation), 1000),
+	}
 }

@@ -120,8 +120,8 @@ func TestTrendsThatAreNotJudged(t *testing.T) {
 	}
 	at := trendsOf(t, madeUp([]int{20, 100}, 1, flat))
 	for name, why := range map[string]string{
-		"validation error tracks": "not run: Validation is [20 100]", "the test risk": "validation sizes are [20 100]",
-		"the gap grows": "one epoch has no slope", "training error": "the searches have 1 epochs, want 30",
+		"validation error tracks": "not run: Validation is [20 100]", "the test risk": "from 250 on, got [20 100]",
+		"the gap grows": "one epoch has no slope", "training error": "the searches need 30 epochs, they have 1",
 	} {
 		require.Equal(t, runs.NotKnown, at(name).Holds)
 		require.Contains(t, at(name).Note, why)

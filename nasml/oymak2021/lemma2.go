@@ -10,8 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/minimizer"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -60,10 +60,10 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Title: "Lipschitz constant of the minimizer of a strongly convex loss",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about a minute on two cores; precomputed"},
 	Quick: Lemma2Quick, Paper: Lemma2Paper,
-	Code: lemma2Kind,
+	Code: code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer"),
 	Rules: func(p Lemma2Params, c *study.Checks) {
 		c.Expect(!slices.Contains(p.Lambdas, 0),
-			"Lambdas has 0, want more: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
+			"Lambdas must be above 0, got 0: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")
 	},
 	Trials: Lemma2Params.trials,
 	Draw: func(r *lemma2, f *lab.Picture) {
@@ -78,9 +78,6 @@ var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 
 type lemma2 = lab.Result[Lemma2Params, minimizer.Case]
 
-var lemma2Kind = code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer")
-
-// trials are one of each kind of function, and one for each λ.
 func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, kind := range minimizer.Kinds {
 		gs.Add(kind, p.Seeds, minimizer.Case{Kind: kind, Maps: p.Maps, Weights: p.Weights, Cases: p.Cases})
@@ -88,7 +85,7 @@ func (p Lemma2Params) trials() (gs lab.Groups[minimizer.Case]) {
 	for _, lambda := range p.Lambdas {
 		gs.Add("ridge", p.Seeds, minimizer.Case{
 			Kind: "ridge", Lambda: lambda, Train: p.Train, Candidates: p.Candidates,
-			World: &world.World{Inputs: p.Inputs, Features: p.Features, Maps: p.RidgeMaps, Decay: p.Decay},
+			Instance: &instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: p.RidgeMaps, Decay: p.Decay},
 		})
 	}
 	return gs
@@ -113,7 +110,6 @@ func lemma2Functions(r *lemma2) plots.Panel {
 	return a
 }
 
-// lemma2Ridge is the ridge problem over λ.
 func lemma2Ridge(r *lemma2) plots.Panel {
 	b := logLog("(b) ridge regression (6)", "$λ$", "Lipschitz constant of $θ_α$")
 	gs := r.Part("ridge")
@@ -146,7 +142,6 @@ func lemma2Claims(r *lemma2) []runs.Claim {
 	}
 }
 
-// lemma2Without counts the random functions of a kind that violate a bound.
 func lemma2Without(r *lemma2, name, kind, over, note string) runs.Claim {
 	gs := r.Part(kind)
 	return verdict.None(r.Claim("%s", name).Noting("%s", note).Claim,
@@ -163,7 +158,6 @@ func counterexample(r *lemma2) runs.Claim {
 	return c
 }
 
-// lemma2RidgeClaims count the seeds and λ at which a bound is violated beyond rounding.
 func lemma2RidgeClaims(r *lemma2) []runs.Claim {
 	records := r.Part("ridge").Records()
 	over := func(bound string) (seeds int) {

@@ -12,9 +12,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// coverTrials are the covers of balls and of a circle.
-func coverTrials(p Theorem1Params) curves { return p.asked("cover", convergence.Case{Part: "cover"}) }
-
 func coverPanel(r *theorem1) plots.Panel {
 	p := plots.Panel{X: logAxis("$1/ε$"), Y: logAxis("size of an $ε$-cover")}
 	for _, name := range []string{"ball1", "ball2", "ball3", "circle"} {
@@ -24,7 +21,6 @@ func coverPanel(r *theorem1) plots.Panel {
 	return p
 }
 
-// inverseRadii are the 1/ε of the covers.
 func inverseRadii() []float64 {
 	return study.Map(convergence.CoverRadii, func(eps float64) float64 { return 1 / eps })
 }

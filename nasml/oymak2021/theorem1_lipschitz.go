@@ -12,9 +12,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// cosineTrials are those of cos(Lαx), in which only L grows.
 func cosineTrials(p Theorem1Params) curves {
-	return p.asked("lipschitz", convergence.Case{
+	return p.included("lipschitz", convergence.Case{
 		Part: "lipschitz", Maps: 1, Repeats: p.Repeats, Validation: []int{p.LipschitzValid}, Lipschitz: p.Lipschitz,
 	})
 }

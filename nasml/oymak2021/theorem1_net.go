@@ -10,25 +10,22 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
-// netTrials are those of trained networks.
 func netTrials(p Theorem1Params) curves {
-	var cases []convergence.Case
-	for _, h := range p.NetMaps {
-		cases = append(cases, convergence.Case{
+	return p.included("net", study.Map(p.NetMaps, func(h int) convergence.Case {
+		return convergence.Case{
 			Part: "net", Maps: h, Validation: p.Validation, Repeats: p.Repeats,
 			Candidates: p.NetCandidates, Loss: p.Loss,
 			Net: &activation.Net{
 				Classes: p.Classes, Train: p.NetTrain, Pool: p.Pool, Activations: p.Activations[:h],
 				Width: p.Width, Steps: p.Steps, C0: p.C0, Rate: p.Rate,
 			},
-		})
-	}
-	return p.asked("net", cases...)
+		}
+	})...)
 }
 
-// theorem1Bench opens the images that networks need.
 func theorem1Bench(ctx context.Context, p Theorem1Params, _ string) (lab.Bench[convergence.Case], error) {
 	names := p.Activations
 	if !slices.Contains(p.Parts, "net") {

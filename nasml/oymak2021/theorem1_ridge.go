@@ -8,7 +8,7 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 )
@@ -19,7 +19,9 @@ func ridgeTrials(p Theorem1Params) curves {
 	for _, h := range p.Maps {
 		c := convergence.Case{
 			Part: "ridge", Maps: h, Validation: p.Validation, Repeats: p.Repeats, Train: p.Train,
-			World:      &world.World{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips},
+			Instance: &instance.Params{
+				Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay, Flips: p.Flips,
+			},
 			Candidates: p.Candidates, Ascent: p.Ascent,
 		}
 		for i, lambda := range p.Lambdas {
@@ -30,7 +32,7 @@ func ridgeTrials(p Theorem1Params) curves {
 			}
 		}
 	}
-	return p.asked("ridge", cases...)
+	return p.included("ridge", cases...)
 }
 
 // ridges are the curves of feature maps with one λ, trained on true labels.
@@ -71,7 +73,6 @@ func judgeRidge(r *theorem1) []runs.Claim {
 	return claims
 }
 
-// judgeMaps judges the curves of one λ.
 func judgeMaps(r *theorem1, gs curves, with string) []runs.Claim {
 	inf := math.Inf(-1)
 	const of = "log–log slope; sup over candidates and uphill steps in the simplex"
@@ -90,7 +91,6 @@ func judgeMaps(r *theorem1, gs curves, with string) []runs.Claim {
 	}
 }
 
-// scaledNote says what is divided by what, and how a gap grows before that.
 func scaledNote(r *theorem1, gs curves, name string) string {
 	note := "log–log slope after division by the size of what is averaged: (1 + sup|f|)² for losses and " +
 		"2(1 + sup|f|)·sup‖∇f‖ for hypergradients, which C is absolute for only after"

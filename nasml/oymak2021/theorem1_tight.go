@@ -16,13 +16,9 @@ import (
 
 // tightTrials are those of f_α = ⟨α, g⟩, whose suprema are exact.
 func tightTrials(p Theorem1Params) curves {
-	var cases []convergence.Case
-	for _, h := range p.TightMaps {
-		cases = append(cases, convergence.Case{
-			Part: "tight", Maps: h, Repeats: p.Repeats, Validation: p.TightValidation,
-		})
-	}
-	return p.asked("tight", cases...)
+	return p.included("tight", study.Map(p.TightMaps, func(h int) convergence.Case {
+		return convergence.Case{Part: "tight", Maps: h, Repeats: p.Repeats, Validation: p.TightValidation}
+	})...)
 }
 
 func judgeTight(r *theorem1) []runs.Claim {
@@ -133,7 +129,6 @@ func growth(gs curves, of supremum, times int) perSeed {
 	}
 }
 
-// supremumPanel has a curve for each h.
 func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Panel {
 	p := logLog(title, "validation samples $n_V$", label)
 	for _, g := range gs {
@@ -144,8 +139,7 @@ func supremumPanel(r *theorem1, gs curves, name, title, label string) plots.Pane
 	return p
 }
 
-// asked are cases of a part, where that is asked for.
-func (p Theorem1Params) asked(part string, cases ...convergence.Case) (gs curves) {
+func (p Theorem1Params) included(part string, cases ...convergence.Case) (gs curves) {
 	if slices.Contains(p.Parts, part) {
 		gs.Add(part, p.Seeds, cases...)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/oymak2021/internal/selection"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
@@ -65,7 +66,7 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Title: "Excess risk of feature-map selection, and the train-validation bound of Proposition 1",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about six minutes on two cores; precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
-	Code:  theorem2Kind,
+	Code:  code.Define("oymak2021/theorem2", "oymak2021/internal/selection"),
 	Rules: Theorem2Params.rules,
 	Draw: func(r *theorem2, f *lab.Picture) {
 		f.Row(boundPanel(r), choicePanel(r))
@@ -74,7 +75,9 @@ var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 			"%s.", r.Params.Noises[len(r.Params.Noises)-1], r.Interval("band", r.Params.Seeds, "seed"))
 	},
 	Questions: []lab.Question[Theorem2Params, selection.Case]{
-		{Name: "selection", Trials: selectionTrials, Claims: judgeSelections},
+		{Name: "selection", Trials: selectionTrials, Claims: func(r *theorem2) []runs.Claim {
+			return slices.Concat(judgeTerm(r), judgePar(r), judgeNoise(r))
+		}},
 		{Name: "proposition", Trials: propositionTrials, Claims: judgeProposition},
 	},
 })
@@ -84,23 +87,20 @@ type (
 	selections = lab.Groups[selection.Case]
 )
 
-var theorem2Kind = code.Define("oymak2021/theorem2", "oymak2021/internal/selection")
-
 // rules require matrices of full rank, and validation samples for every n_T.
 func (p Theorem2Params) rules(c *study.Checks) {
 	if len(*c) > 0 { // else there are numbers
 		return
 	}
 	largest, fits := p.Trains[len(p.Trains)-1], min(p.Inputs, p.Features)
-	c.Expect(largest <= fits, "Trains has %d, want at most min(Inputs, Features) = %d, or no Φ_α has full rank "+
-		"and (8) does not hold", largest, fits)
-	c.Expect(p.Validation[0] <= p.Trains[0], "Validation is %v, want one of at most n_T = %d", p.Validation,
-		p.Trains[0])
+	c.Expect(largest <= fits, "Trains must be at most min(Inputs, Features) = %d, got %d: else no Φ_α has full "+
+		"rank and (8) does not hold", fits, largest)
+	c.Expect(p.Validation[0] <= p.Trains[0], "Validation must have a size of at most n_T = %d, got %v", p.Trains[0],
+		p.Validation)
 	c.Expect(slices.Min(p.Sizes) > p.PropRank && p.FixedTrain > p.PropRank,
-		"Sizes is %v and FixedTrain %d, want more than PropRank = %d, or least squares has no unique solution",
-		p.Sizes, p.FixedTrain, p.PropRank)
-	c.Expect(p.PropRank <= p.PropInputs, "PropRank is %d, want at most PropInputs = %d", p.PropRank, p.PropInputs)
+		"Sizes and FixedTrain must be above PropRank = %d, got %v and %d: else least squares has no unique solution",
+		p.PropRank, p.Sizes, p.FixedTrain)
+	c.Expect(p.PropRank <= p.PropInputs, "PropRank must be at most PropInputs = %d, got %d", p.PropInputs, p.PropRank)
 }
 
-// inside is the legend of every panel.
 var inside = plots.Legend{Position: plots.LegendInside}

@@ -9,43 +9,41 @@ import (
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/selection"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-// propositionTrials are those of Proposition 1.
 func propositionTrials(p Theorem2Params) (gs selections) {
 	for _, h := range p.PropMaps {
 		gs.Add("prop1", p.Seeds, selection.Case{
-			Part: "prop1", World: world.World{Inputs: p.PropInputs, Features: p.PropRank, Maps: h, Flips: p.PropFlips},
+			Part:       "prop1",
+			Instance:   instance.Params{Inputs: p.PropInputs, Features: p.PropRank, Maps: h, Flips: p.PropFlips},
 			Validation: p.Sizes, Fixed: p.FixedTrain, Candidates: p.Candidates, Repeats: p.Repeats,
 		})
 	}
 	return gs
 }
 
-// propositionPanel has risk and gap over n_T = n_V for the first h.
 func propositionPanel(r *theorem2) plots.Panel {
 	first := r.Part("prop1")[0]
 	of := func(label, name string) plots.Series {
 		return logBand(label, study.Floats(r.Params.Sizes), columns(first.Records, name), r.Confidence)
 	}
 	end := of("the chosen $α$", "end")
-	c := logLog(fmt.Sprintf("(c) Proposition 1, $h = %d$", first.Trial.World.Maps), "$n_T = n_V$",
+	c := logLog(fmt.Sprintf("(c) Proposition 1, $h = %d$", first.Trial.Instance.Maps), "$n_T = n_V$",
 		"risk above $\\min_α L(f_α^D)$", end, of("one fixed $α$, eq. (5)", "train"), of("uniform gap", "gap"))
 	c.Legend, c.Series = inside, append(c.Series, halfRate(end, false)...)
 	return c
 }
 
-// extraPanel has the loss by choosing, a curve an h.
 func extraPanel(r *theorem2) plots.Panel {
 	d := logLog(fmt.Sprintf("(d) loss by choosing, $n_T = %d$", r.Params.FixedTrain), "validation samples $n_V$",
 		"risk above $\\min_α L(f_α)$")
 	for _, g := range r.Part("prop1") {
-		d.Series = append(d.Series, logBand(fmt.Sprintf("$h = %d$", g.Trial.World.Maps),
+		d.Series = append(d.Series, logBand(fmt.Sprintf("$h = %d$", g.Trial.Instance.Maps),
 			study.Floats(r.Params.Sizes), columns(g.Records, "extra"), r.Confidence))
 	}
 	d.Legend, d.Series = inside, append(d.Series, halfRate(d.Series[0], false)...)
@@ -57,7 +55,7 @@ func judgeProposition(r *theorem2) []runs.Claim {
 	growth := func(seed int) (float64, error) {
 		var extra points
 		for _, g := range gs {
-			extra.add(float64(g.Trial.World.Maps), stat.Mean(g.Records[seed].Series["extra"], nil))
+			extra.add(float64(g.Trial.Instance.Maps), stat.Mean(g.Records[seed].Series["extra"], nil))
 		}
 		return extra.slope()
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/selection"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -18,29 +18,28 @@ import (
 func selectionTrials(p Theorem2Params) (gs selections) {
 	last := p.Trains[len(p.Trains)-1]
 	for _, n := range p.Trains {
-		gs.Add("train", p.Seeds, p.selects(p.Maps[0], n, p.Noises[0]))
+		gs.Add("train", p.Seeds, p.selectionCase(p.Maps[0], n, p.Noises[0]))
 	}
 	for _, h := range slices.Sorted(slices.Values(p.Maps)) {
-		gs.Add("maps", p.Seeds, p.selects(h, last, p.Noises[0]))
+		gs.Add("maps", p.Seeds, p.selectionCase(h, last, p.Noises[0]))
 	}
 	for _, noise := range p.Noises[1:] {
 		for _, n := range p.Trains {
-			gs.Add("noise", p.Seeds, p.selects(p.Maps[0], n, noise))
+			gs.Add("noise", p.Seeds, p.selectionCase(p.Maps[0], n, noise))
 		}
 	}
 	return gs
 }
 
-// selects is a case of Theorem 2, with n_V ≤ n_T.
-func (p Theorem2Params) selects(h, n int, noise float64) selection.Case {
+// selectionCase is one of Theorem 2, with n_V ≤ n_T.
+func (p Theorem2Params) selectionCase(h, n int, noise float64) selection.Case {
 	return selection.Case{
-		Part: "select", World: world.World{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay},
+		Part: "select", Instance: instance.Params{Inputs: p.Inputs, Features: p.Features, Maps: h, Decay: p.Decay},
 		Train: n, Noise: noise, Candidates: p.Candidates, Pool: p.Pool, Repeats: p.Repeats,
 		Validation: slices.DeleteFunc(slices.Clone(p.Validation), func(v int) bool { return v > n }),
 	}
 }
 
-// boundPanel has risk and bound over n_T, without noise and with the last one.
 func boundPanel(r *theorem2) plots.Panel {
 	p := r.Params
 	a := logLog(fmt.Sprintf("(a) Theorem 2, $h = %d$", p.Maps[0]), "training samples $n_T$", "test risk")
@@ -69,7 +68,6 @@ func lastRisk(record *runs.Record) float64 {
 	return risks[len(risks)-1]
 }
 
-// choicePanel has the risk of α̂ over the least risk of any α.
 func choicePanel(r *theorem2) plots.Panel {
 	b := plots.Panel{
 		Title: "(b) choosing among $h$ maps", Legend: inside,
@@ -83,14 +81,10 @@ func choicePanel(r *theorem2) plots.Panel {
 			})
 			means = append(means, r.Mean(ratios).Within(1, math.Inf(1))) // none is below the least
 		}
-		label := fmt.Sprintf("$h = %d$", g.Trial.World.Maps)
+		label := fmt.Sprintf("$h = %d$", g.Trial.Instance.Maps)
 		b.Series = append(b.Series, plots.Band(label, study.Floats(g.Trial.Validation), means))
 	}
 	return b
-}
-
-func judgeSelections(r *theorem2) []runs.Claim {
-	return slices.Concat(judgeTerm(r), judgePar(r), judgeNoise(r))
 }
 
 // theorem2Bound counts and compares all selections with the bound.
@@ -130,7 +124,7 @@ func (b *theorem2Bound) add(c selection.Case, record *runs.Record, n int, worst,
 			b.over++
 		}
 	}
-	need := float64(c.World.Maps)*logM(c, record, n, true) + tau
+	need := float64(c.Instance.Maps)*logM(c, record, n, true) + tau
 	b.need, b.constant = max(b.need, need), max(b.constant, excess/math.Sqrt(need/float64(n)))
 	b.readings = append(b.readings, logM(c, record, n, true)/logM(c, record, n, false))
 }
@@ -166,7 +160,6 @@ func judgeTerm(r *theorem2) []runs.Claim {
 	}
 }
 
-// judgePar judges Section 4.1: α̂ is on par with the best α.
 func judgePar(r *theorem2) []runs.Claim {
 	records := r.Part("maps").Records()
 	over := func(of func(record *runs.Record, best float64) float64) []float64 {
@@ -215,7 +208,6 @@ func scaledExcess(gs selections) perSeed {
 	}
 }
 
-// judgeNoise judges what label noise does at the largest n_T.
 func judgeNoise(r *theorem2) []runs.Claim {
 	last := r.Params.Trains[len(r.Params.Trains)-1]
 	records := r.Part("noise").Where(func(c selection.Case) bool { return c.Train == last }).Records()

@@ -6,31 +6,46 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-// rankPanel has a series over the eigenvectors whose signs are labels.
+func alignmentTrials(p Theorem3Params) descents {
+	return p.groups("align", study.Map(p.RankWorld, func(source string) activationsearch.Part {
+		return activationsearch.Part{
+			Part: "align", Source: p.source(source), Activations: p.Activations,
+			Train: p.RankPool / 2, Pool: p.RankPool, Ranks: p.Ranks,
+		}
+	})...)
+}
+
+func pairedTrials(p Theorem3Params) descents {
+	return p.groups("paired", activationsearch.Part{
+		Part: "paired", Source: p.source(neural.Paired), Activations: p.Odd, Alphas: p.Alphas,
+		Train: p.WidthTrain, Pool: p.WidthTrain, Width: p.Width, C0: p.C0, Steps: p.Steps, Epsilon: p.Epsilon,
+	})
+}
+
 func rankPanel(r *theorem3, title, label string, scale plots.Scale, series string) plots.Panel {
 	panel := logLog(title, "labels: sign of eigenvector", label)
 	panel.Y.Scale = scale
 	for _, g := range r.Part("align") {
-		panel.Series = append(panel.Series, curve(sourceNames[g.Trial.World.Data], study.Floats(r.Params.Ranks),
+		panel.Series = append(panel.Series, curve(sourceNames[g.Trial.Source.Data], study.Floats(r.Params.Ranks),
 			columns(g.Records, series), scale, r.Confidence),
 			plots.HLine("random labels", stat.Mean(study.Values(g.Records, "random_"+series), nil)))
 	}
 	return panel
 }
 
-// judgeAlignment compares labels along the principal eigenvector with random ones.
 func judgeAlignment(r *theorem3) []runs.Claim {
 	var claims []runs.Claim
 	for _, g := range r.Part("align") {
 		for _, series := range []string{"term", "error"} {
 			claims = append(claims, r.Claim("[thm3-align] %s smaller for the principal eigenvector than for random "+
-				"labels, %s inputs", series, sourceNames[g.Trial.World.Data]).From("Section 4.2").Says(0).
+				"labels, %s inputs", series, sourceNames[g.Trial.Source.Data]).From("Section 4.2").Says(0).
 				Noting("ours is random less eigenvector %d", r.Params.Ranks[0]).Family(len(r.Params.RankWorld)).
 				Difference(study.Values(g.Records, "random_"+series), study.Column(study.Rows(g.Records, series), 0)).
 				Above(0))

@@ -3,7 +3,9 @@ package oymak2021
 import (
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
@@ -12,7 +14,22 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// trainPanel has a curve over n_T for each source.
+// drawBound shows, row by row, the data-dependent term and the risk of α̂ over n_T; the validation gap over n_V and
+// over h; and the term and the test error for labels along the kernel's eigenvectors.
+func drawBound(r *theorem3, f *lab.Picture) {
+	const term = `$2B\sqrt{y^⊤K_α^{-1}y/n_T}$`
+	p := r.Params
+	f.Style.Aspect = 0.5
+	f.Row(trainPanel(r, "(a) data-dependent term", term+", best $α$", plots.Log10, bestTerm),
+		trainPanel(r, "(b) risk of $α̂$", "0-1 risk", plots.Linear, selectedRisk))
+	f.Row(validationPanel(r), sizePanel(r))
+	f.Row(rankPanel(r, "(e) alignment: term", term, plots.Log10, "term"),
+		rankPanel(r, "(f) alignment: test error", "0-1 test error", plots.Linear, "error"))
+	f.Say("$σ_α$ over %s; $K_α$ is divided by $c_0$; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $k = %d$; (c) and (d): kernels of infinite width, product, $n_T = %d$.", p.Width, p.SizeTrain)
+}
+
 func trainPanel(r *theorem3, title, label string, scale plots.Scale, of func(*runs.Record) float64) plots.Panel {
 	panel := plots.Panel{
 		Title: title, X: plots.Axis{Label: "training examples $n_T$", Scale: plots.Log2, Ticks: ticks(r.Params.Trains)},
@@ -31,7 +48,6 @@ func bestTerm(record *runs.Record) float64 { return slices.Min(record.Series["te
 // tailT is the t of the bound's probability, 4(e^{−t} + …) = 0.2.
 const tailT = 3.0
 
-// constantOf is the largest C over n_V that the bound needs for a record.
 func (p Theorem3Params) constantOf(record *runs.Record) (constant float64) {
 	for v, n := range p.Validations {
 		second := math.Sqrt((float64(len(p.Activations)) + tailT) / float64(n))
@@ -40,13 +56,12 @@ func (p Theorem3Params) constantOf(record *runs.Record) (constant float64) {
 	return constant
 }
 
-// judgeBound compares the risk of α̂ with the bound, at t = 3.
 func judgeBound(r *theorem3) []runs.Claim {
 	p := r.Params
 	var constants []float64
 	telling, violated := 0, map[uint64]bool{}
 	for _, record := range r.Part("trains").Where(func(t activationsearch.Part) bool {
-		return t.World.Data != neural.Flipped
+		return t.Source.Data != neural.Flipped
 	}).Records() {
 		constant := p.constantOf(record)
 		constants = append(constants, constant)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -16,7 +17,44 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// overAlphas is the largest of a series of a record.
+var theorem3Sources = []string{neural.Cap, neural.Digits, neural.Product, neural.Flipped}
+
+// networkTrials are networks of width Width on every source over n_T, and wider ones on one source.
+func networkTrials(p Theorem3Params) (gs descents) {
+	for _, n := range p.Trains {
+		for _, source := range theorem3Sources {
+			gs = append(gs, p.groups("trains", p.descent(source, n, p.Width))...)
+		}
+	}
+	for _, k := range p.Widths {
+		gs = append(gs, p.groups("widths", p.descent(neural.Product, p.WidthTrain, k))...)
+	}
+	return gs
+}
+
+func (p Theorem3Params) descent(source string, n, k int) activationsearch.Part {
+	return activationsearch.Part{
+		Part: "descent", Source: p.source(source), Activations: p.Activations, Alphas: p.Alphas, Train: n,
+		Width: k, C0: p.C0, Steps: p.Steps, Epsilon: p.Epsilon,
+		Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
+	}
+}
+
+func ofSource(r *theorem3, source string) descents {
+	return r.Part("trains").Where(func(t activationsearch.Part) bool { return t.Source.Data == source })
+}
+
+// drawNetworks shows the network against its kernel over the width, the training error of the worst α over the
+// steps, and the steps taken over those that suffice.
+func drawNetworks(r *theorem3, f *lab.Picture) {
+	p := r.Params
+	f.Row(networkPanel(r), stepPanel(r),
+		trainPanel(r, "(c) steps to error $ε$, worst $α$", "taken / sufficient", plots.Log10, worstRatio(p.Steps)))
+	f.Say("$σ_α$ over %s; %s; slope: the theorem's rate, whose constant is unknown.",
+		strings.Join(p.Activations, ", "), r.Interval("bars", p.Seeds, "seed"))
+	f.Say("(a) and (b): $n_T = %d$ product examples; (c): $k = %d$.", p.WidthTrain, p.Width)
+}
+
 func overAlphas(series string) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }
 }
@@ -56,7 +94,6 @@ func spread(n, m int) (places []int) {
 	return places
 }
 
-// worstRatio is the largest ratio of stepRatios.
 func worstRatio(steps int) func(*runs.Record) float64 {
 	return func(record *runs.Record) float64 {
 		ratios, _ := stepRatios([]*runs.Record{record}, steps)
@@ -83,7 +120,6 @@ func stepRatios(records []*runs.Record, total int) (ratios []float64, skipped in
 	return ratios, skipped
 }
 
-// judgeNetworks judges networks against their kernels, then their training errors and steps.
 func judgeNetworks(r *theorem3) []runs.Claim {
 	wide := r.Part("widths")[wideFrom(r.Params.Widths):]
 	ks := wide.X(func(t activationsearch.Part) float64 { return float64(t.Width) })
@@ -111,7 +147,7 @@ func judgeTraining(r *theorem3) []runs.Claim {
 	p := r.Params
 	last := len(p.Widths) - 1
 	widest, k := r.Part("widths")[last].Records, p.Widths[last]
-	learnt := r.Part("trains").Where(func(t activationsearch.Part) bool { return t.World.Data != neural.Flipped })
+	learnt := r.Part("trains").Where(func(t activationsearch.Part) bool { return t.Source.Data != neural.Flipped })
 	ratios, unknown := stepRatios(append(r.Part("trains").Records(), widest...), p.Steps)
 	return []runs.Claim{
 		judgeTrained(r, fmt.Sprintf("[thm3-train oymak2021ext/abstract-best-pair RO018] training 0-1 error at most ε "+

@@ -5,13 +5,23 @@ import (
 	"math"
 
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/oymak2021/internal/activationsearch"
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
-// selectedRisk is the mean risk of α̂ with the largest validation set.
+// kernelTrials are kernels of infinite width over h.
+func kernelTrials(p Theorem3Params) descents {
+	return p.groups("kernel", study.Map(p.Sizes, func(h int) activationsearch.Part {
+		return activationsearch.Part{
+			Part: "kernel", Source: p.source(neural.Product), Activations: p.Dictionary[:h], Train: p.SizeTrain,
+			Alphas: p.SizeAlphas, Validations: p.Validations, Draws: p.Draws, Pool: p.Pool,
+		}
+	})...)
+}
+
 func selectedRisk(record *runs.Record) float64 {
 	s := record.Series["selected"]
 	return s[len(s)-1]

@@ -15,9 +15,7 @@ import (
 var theorem4Assumptions = lab.Question[Theorem4Params, lowrank.Trial]{
 	Name: "assumptions", Draw: common(drawCases),
 	Trials: func(p Theorem4Params) (gs lab.Groups[lowrank.Trial]) {
-		for _, c := range p.Cases {
-			gs.Add("case", p.CaseSeeds, c.trial())
-		}
+		gs.Add("case", p.CaseSeeds, study.Map(p.Cases, func(c Theorem4Case) lowrank.Trial { return c.trial() })...)
 		return gs
 	},
 	Claims: judgeCases,
@@ -54,7 +52,6 @@ func (c Theorem4Case) trial() lowrank.Data {
 	}
 }
 
-// drawCases is a table with a row for each case.
 func drawCases(r *theorem4, f *lab.Picture) {
 	var rows [][]plots.Entry
 	for i, q := range theorem4Points(r, "case") {
@@ -71,18 +68,14 @@ func drawCases(r *theorem4, f *lab.Picture) {
 	if len(rows) == 0 {
 		return
 	}
-	var columns []plots.Column
-	for _, header := range []string{
+	columns := study.Map([]string{
 		"assumption changed", "$n, p, h$", "$ph/n^2$", "$ρ^2$", "limit", "(11)", "risk", "oracle", "(12)",
-	} {
-		columns = append(columns, plots.Column{Header: header})
-	}
+	}, func(header string) plots.Column { return plots.Column{Header: header} })
 	f.Row(plots.Panel{Table: &plots.Table{Columns: columns, Blocks: []plots.Block{{Rows: rows}}}})
 	f.Say("The first row breaks no assumption; ± half of the %v %% CI of the mean of %s.", 100*r.Confidence,
 		study.Counted(r.Params.CaseSeeds, "seed"))
 }
 
-// plusMinus is a mean with half of its interval.
 func plusMinus(s runs.Summary) plots.Entry {
 	if !s.Hi.Valid() {
 		return plots.Entry{Text: fmt.Sprintf("%.2f", s.Mean)}

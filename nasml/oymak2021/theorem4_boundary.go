@@ -27,10 +27,9 @@ var theorem4Boundary = lab.Question[Theorem4Params, lowrank.Trial]{
 		addLaw(&gs, "boundary", p.BoundarySeeds, p.BoundaryExamples, sizesOf(p.BoundaryExamples, p.BoundaryRatios),
 			p.BoundaryOperations, p.Noise)
 		for _, n := range p.SizeExamples {
-			size, shares := sizeOf(n, p.Ratios[0]), []float64(nil) // h/n
-			for _, level := range p.SizeLevels {
-				shares = append(shares, level*float64(n)/float64(size))
-			}
+			size := sizeOf(n, p.Ratios[0])
+			shares := study.Map(p.SizeLevels, // h/n
+				func(level float64) float64 { return level * float64(n) / float64(size) })
 			addLaw(&gs, "sizes", p.SizeSeeds, n, []int{size}, sizesOf(n, shares), p.Noise)
 		}
 		return gs
@@ -50,7 +49,6 @@ func (p Theorem4Params) mapEdges() (ratios, shares []float64) {
 	return ratios, shares
 }
 
-// mapCentres are the cells' middles.
 func (p Theorem4Params) mapCentres() (ratios, shares []float64) {
 	x, y := p.mapEdges()
 	for i := range p.MapSide {

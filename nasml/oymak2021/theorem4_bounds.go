@@ -12,6 +12,7 @@ import (
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 	"github.com/nasml/lab/plots"
 )
 
@@ -127,7 +128,6 @@ func featureExcess(r *theorem4, points []theorem4Point) plots.Series {
 	return s
 }
 
-// judgeBounds judges (11) and (12) at every point that the theorem speaks of.
 func judgeBounds(r *theorem4) []runs.Claim {
 	inside := func(q theorem4Point) bool { return q.product() <= 1.0/6 }
 	features, law := only(theorem4Points(r, "data"), inside), only(theorem4Points(r, "law"), inside)
@@ -168,7 +168,6 @@ func judgeBounds(r *theorem4) []runs.Claim {
 	}
 }
 
-// judgeOracle compares the risk that knowing α* gives with 1 − n/p.
 func judgeOracle(r *theorem4) runs.Claim {
 	var differences []float64
 	for _, q := range theorem4Points(r, "data") {
@@ -181,7 +180,6 @@ func judgeOracle(r *theorem4) runs.Claim {
 		Mean(differences).Near(0, 0.02)
 }
 
-// judgeRates fits the exponents of the errors on log–log axes.
 func judgeRates(r *theorem4) []runs.Claim {
 	const few = 16 // 1 − ρ² is proportional to h − 1, which bends the line for small h
 	points := only(theorem4Points(r, "law"), func(q theorem4Point) bool {
@@ -213,11 +211,7 @@ func judgeRates(r *theorem4) []runs.Claim {
 // logarithm of its mean.)
 func slope(c lab.Claim, points []theorem4Point, group func(theorem4Point) int, x func(theorem4Point) float64,
 	y func(theorem4Point, float64) float64) lab.Statistic {
-	var places []int
-	for i := range points {
-		places = append(places, i)
-	}
-	groups := study.By(places, func(i int) int { return group(points[i]) })
+	groups := study.By(trial.Indices(0, len(points)), func(i int) int { return group(points[i]) })
 	return jackknife(c, points, func(means []float64) (float64, error) {
 		var xs, ys [][]float64
 		for _, of := range groups {

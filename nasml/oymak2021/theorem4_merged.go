@@ -22,7 +22,6 @@ var theorem4Merged = lab.Question[Theorem4Params, lowrank.Trial]{
 	Claims: judgeFit,
 }
 
-// judgeFit judges the statements on merged sets and on reconstruction.
 func judgeFit(r *theorem4) (claims []runs.Claim) {
 	for _, one := range []struct {
 		says  float64
@@ -46,7 +45,6 @@ func judgeFit(r *theorem4) (claims []runs.Claim) {
 	return claims
 }
 
-// judgeMerged judges whether random directions fit the labels.
 func judgeMerged(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
 	const exact = 1e-6
 	largest := slices.Max(slices.Concat(
@@ -58,7 +56,6 @@ func judgeMerged(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Cla
 		largest <= exact && (below > exact || r.Params.FitOperations == 1), largest > exact)
 }
 
-// judgeEvery looks for directions that do not fit.
 func judgeEvery(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
 	var shares []float64
 	singular := 0.0
@@ -76,7 +73,6 @@ func judgeEvery(r *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Clai
 		singular).Mean(shares).AtMost(1e-6)
 }
 
-// judgeLeft judges the error of θ* that remains if α* is known.
 func judgeLeft(_ *theorem4, c lab.Claim, g lab.Groups[lowrank.Trial]) runs.Claim {
 	enough := slices.Max(g.Values("error_below"))
 	judged := c.Noting("1 − 2n/p is the Bayes risk of θ* given α*; for p = 3n/2 < 2n the largest error is %.0e; "+

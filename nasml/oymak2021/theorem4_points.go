@@ -3,7 +3,6 @@ package oymak2021
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
@@ -25,7 +24,6 @@ func (q theorem4Point) pBar() float64    { return float64(q.p) / float64(q.n) }
 func (q theorem4Point) hBar() float64    { return float64(q.h) / float64(q.n) }
 func (q theorem4Point) product() float64 { return q.pBar() * q.hBar() } // p̄h̄ = ph/n²
 
-// limit is the exact limit of ρ².
 func (q theorem4Point) limit() float64 { return spectral.CorrelationLimit(q.pBar(), q.hBar(), q.noise) }
 
 // bound11 and bound12 are the right sides of (11) and (12).
@@ -39,7 +37,6 @@ func (q theorem4Point) excess(rho2 float64) float64 {
 
 func (q theorem4Point) String() string { return fmt.Sprintf("n = %d, p = %d, h = %d", q.n, q.p, q.h) }
 
-// theorem4Points are the points of a part: one for a trial on features, one for every pair of sizes in law.
 func theorem4Points(r *theorem4, part string) (all []theorem4Point) {
 	gs := r.Part(part)
 	for i := range gs {
@@ -59,10 +56,6 @@ func theorem4Points(r *theorem4, part string) (all []theorem4Point) {
 	return all
 }
 
-func only(points []theorem4Point, keep func(theorem4Point) bool) []theorem4Point {
-	return slices.DeleteFunc(slices.Clone(points), func(q theorem4Point) bool { return !keep(q) })
-}
-
 func ofRatio(points []theorem4Point, ratio float64) []theorem4Point {
 	return only(points, func(q theorem4Point) bool { return q.p == sizeOf(q.n, ratio) })
 }
@@ -71,7 +64,6 @@ func rho2Of(q theorem4Point) []float64 { return q.rho2 }
 
 var rho2Axis = plots.Axis{Label: "$ρ^2$", Min: -0.02, Max: 1.05}
 
-// jackknife is a statistic of the mean ρ² of points.
 func jackknife(c lab.Claim, points []theorem4Point, f func(means []float64) (float64, error)) lab.Statistic {
 	return c.Of(verdict.Jackknife(study.Columns(study.Map(points, rho2Of)), c.Confidence, f))
 }

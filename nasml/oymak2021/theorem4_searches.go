@@ -10,7 +10,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// theorem4Searches asks whether other searches find α*.
 var theorem4Searches = lab.Question[Theorem4Params, lowrank.Trial]{
 	Name: "searches", Draw: common(drawSearches),
 	Trials: func(p Theorem4Params) (gs lab.Groups[lowrank.Trial]) {
@@ -25,7 +24,6 @@ var theorem4Searches = lab.Question[Theorem4Params, lowrank.Trial]{
 	Claims: func(r *theorem4) []runs.Claim { return []runs.Claim{judgeGradient(r)} },
 }
 
-// theorem4Methods are the searches in the order of the legend.
 var theorem4Methods = []struct {
 	key, label string
 	look       plots.Look
@@ -38,7 +36,6 @@ var theorem4Methods = []struct {
 	{"alternate", "alternating", plots.Look{Color: "#0072B2", Marker: plots.Pentagon, Line: plots.Solid}},
 }
 
-// drawSearches draws ρ² and risk of the searches over ph/n².
 func drawSearches(r *theorem4, f *lab.Picture) {
 	p, gs := r.Params, r.Part("search")
 	if len(gs) == 0 {

@@ -79,7 +79,7 @@ func TestTheorem4RunsIsReadAgainAndDraws(t *testing.T) {
 	require.Len(t, names, len(Theorem4Views))
 	p.View = "everything"
 	_, err = Theorem4(ctx, p)
-	require.ErrorContains(t, err, `View is "everything"`)
+	require.ErrorContains(t, err, `View must be one of`)
 
 	byID := map[string]bool{}
 	for _, c := range first.Check() {
@@ -127,7 +127,7 @@ func TestTheorem4PartsCanBeLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	p.SearchOperations = nil
 	_, err = Theorem4(emptyStore(t), p)
-	require.ErrorContains(t, err, "every part")
+	require.ErrorContains(t, err, "at least one part with a picture")
 	p.BoundaryOperations = Theorem4Quick.BoundaryOperations[:3]
 	r, err = Theorem4(emptyStore(t), p)
 	require.NoError(t, err)

@@ -1,17 +1,19 @@
 package roberts
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
-
+	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
+	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
 	"github.com/nasml/lab/nasml/study"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // ProblemParams are the parameters that all random problems share. The paper has no
@@ -59,7 +61,6 @@ func (p ProblemParams) rules(h int, c *study.Checks) {
 		len(p.Activations))
 }
 
-// base are problems that satisfy the assumptions.
 func (p ProblemParams) base(h int) problems {
 	return problems{
 		Activations: p.Activations, Operations: h, Inputs: p.Inputs, Width: p.Width, Spread: p.Spread,
@@ -76,13 +77,6 @@ func (p ProblemParams) only(names []string) problems {
 
 // splitSpace returns the operations of "relu/tanh/sin".
 func splitSpace(space string) []string { return strings.Split(space, "/") }
-
-// normalized divides weights by their sum.
-func normalized(weights []float64) []float64 {
-	out := slices.Clone(weights)
-	floats.Scale(1/floats.Sum(out), out)
-	return out
-}
 
 // operationsOf splits "relu/tanh/sin" into activations, each of the pool.
 func (p ProblemParams) operationsOf(space string) ([]string, error) {
@@ -102,14 +96,46 @@ func (p ProblemParams) operationsOf(space string) ([]string, error) {
 //go:embed records
 var shippedRecords embed.FS
 
-// problemsKind is what the theorems compute: random problems and what the checker
+// problemsCode is what the theorems compute: random problems and what the checker
 // says of them.
-var problemsKind = code.Define("roberts/problems", "roberts/internal/mixture")
+var problemsCode = code.Define("roberts/problems", "roberts/internal/mixture")
 
-// caption says what the problems are.
 func (p ProblemParams) caption() string {
 	return fmt.Sprintf(
 		"%d random problems a point, all settings ours: $k = %d$ inputs, width $d = %d$, a population of %d points, "+
 			"operations from a pool of %d, $α$ from a Dirichlet distribution (%v); bars: %v %% CI of a share.",
 		p.Problems*p.Seeds, p.Inputs, p.Width, p.Points, len(p.Activations), p.Concentration, 100*p.Confidence)
 }
+
+var paper = lab.Paper{ID: "roberts", Name: "Roberts+", Shipped: shippedRecords}
+
+// problems and problemGroups are what the theorems compute: random problems of one kind, a record a seed.
+type (
+	problems      = mixture.Problems
+	problemGroups = lab.Groups[problems]
+)
+
+// problemBench opens the backend. What the activations of the pool compute is part of the keys: own ones are welcome.
+func problemBench[P interface{ problemParams() ProblemParams }](
+	_ context.Context, p P, _ string,
+) (lab.Bench[problems], error) {
+	b, err := backend.Open()
+	if err != nil {
+		return lab.Bench[problems]{}, err
+	}
+	probe, err := mixture.Probe(b, p.problemParams().Activations)
+	es := mixture.NewEvaluators(b)
+	keyed := func(q problems) problems { q.Probe = probe; return q }
+	return lab.Bench[problems]{
+		Key: func(q problems) any { return keyed(q) },
+		Run: func(ctx context.Context, q problems, seed uint64, step study.Step) (trial.Result, error) {
+			return keyed(q).Simulate(ctx, es, seed, func(n int) { step(n, "") })
+		},
+		Study: study.Study{Workers: 1, Device: backend.Opener(1)}, // each uses all cores
+		Close: es.Close,
+	}, err
+}
+
+func (p ProblemParams) problemParams() ProblemParams { return p }
+
+func problemUnits(q problems) int { return q.Count }

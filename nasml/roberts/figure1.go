@@ -76,7 +76,6 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, graph.Trial]{
 
 type figure1 = lab.Result[Figure1Params, graph.Trial]
 
-// rules reports an unknown space, or one with too many architectures to sum over.
 func (p Figure1Params) rules(c *study.Checks) {
 	space, ok := supernet.Spaces[p.Space]
 	c.Expect(ok, "Space must be a name in supernet.Spaces, such as %s, got %q", supernet.NASBench201.Name, p.Space)
@@ -120,7 +119,7 @@ func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.T
 			}
 			return t.Run(ctx, scaler, seed)
 		},
-		Study: study.Study{Workers: 1, Device: openDevice},
+		Study: study.Study{Workers: 1, Device: backend.Opener(1)},
 		Close: func() {
 			if scaler != nil {
 				scaler.Close()
@@ -129,17 +128,6 @@ func graphBench(_ context.Context, p Figure1Params, _ string) (lab.Bench[graph.T
 	}, err
 }
 
-// openDevice opens what GoMLX computes on.
-func openDevice() (name, device string, err error) {
-	b, err := backend.Open()
-	if err != nil {
-		return "", "", err
-	}
-	name, device = backend.Describe(b)
-	return name, device, nil
-}
-
-// theta are the α that are drawn.
 func (p Figure1Params) theta(space supernet.Space) [][]float64 {
 	return graph.DrawTheta(space, uint64(p.Seed), p.Concentration)
 }
@@ -158,7 +146,6 @@ func drawGraph(r *figure1, p *lab.Picture) {
 		study.SpaceTitle(space.Name), len(space.Ops), r.Params.Concentration)
 }
 
-// cell is the search cell with the weights of its edges.
 func cell(space supernet.Space, theta [][]float64) *plots.Cell {
 	c := &plots.Cell{Width: 7}
 	for j := range space.Nodes {
@@ -173,7 +160,6 @@ func cell(space supernet.Space, theta [][]float64) *plots.Cell {
 	return c
 }
 
-// graphClaims judge the caption and what Section 5 says of computation graphs.
 func graphClaims(r *figure1) []runs.Claim {
 	same := func(c lab.Claim, value string) runs.Claim {
 		return identity(c, slices.Max(append(r.Groups.Values(value), 0)), true, ofNumbers)
@@ -195,7 +181,6 @@ func graphClaims(r *figure1) []runs.Claim {
 	return claims
 }
 
-// judgeSimplex judges the caption.
 func judgeSimplex(r *figure1) runs.Claim {
 	c := r.Claim("own: α of every edge is on the simplex").From("Figure 1").Claim
 	err := simplex.Check(r.Params.theta(r.Groups[0].Trial.Space), 1e-12)
@@ -205,7 +190,6 @@ func judgeSimplex(r *figure1) runs.Claim {
 	return c
 }
 
-// judgeDifferent judges that two numbers differ in every graph.
 func judgeDifferent(r *figure1, value string, c runs.Claim) runs.Claim {
 	xs := r.Groups.Values(value)
 	s, err := runs.Summarize(xs, r.Confidence)

@@ -86,12 +86,11 @@ func (net Net) Outputs(x [][]float64) ([][]float64, error) {
 	return out[0], nil
 }
 
-// flatten joins rows that must all have this many entries.
 func flatten(name string, rows [][]float64, width int) ([]float64, error) {
 	flat := make([]float64, 0, len(rows)*width)
 	for i, row := range rows {
 		if len(row) != width {
-			return nil, fmt.Errorf("row %d of %s has %d entries, expected %d", i, name, len(row), width)
+			return nil, fmt.Errorf("row %d of %s must have %d entries, got %d", i, name, width, len(row))
 		}
 		flat = append(flat, row...)
 	}

@@ -36,5 +36,5 @@ func TestOutputsAgainstLoops(t *testing.T) {
 	require.Contains(t, r.String(), "0.8*relu")
 	net.W[1] = net.W[1][:1]
 	_, err = CheckNet(net, x, make([]float64, 4))
-	require.ErrorContains(t, err, "row 1 of W has 1")
+	require.ErrorContains(t, err, "row 1 of W must have 3 entries, got 1")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Space is one part of a product domain: a closed convex set with a mirror map
@@ -105,13 +106,7 @@ func (Entropic) Divergence(u, x []float64) float64 {
 }
 
 // Norm is ‖x‖₁.
-func (Entropic) Norm(x []float64) float64 {
-	var sum float64
-	for _, v := range x {
-		sum += math.Abs(v)
-	}
-	return sum
-}
+func (Entropic) Norm(x []float64) float64 { return Norm([][]float64{x}) }
 
 // DualNorm is ‖g‖_∞.
 func (Entropic) DualNorm(g []float64) float64 { return largest(g) }
@@ -164,9 +159,13 @@ func project(y []float64) {
 // ProductNorm is (Σᵢ ‖xᵢ‖ᵢ²)^½, the norm that Σᵢ φᵢ is 1-strongly convex in
 // (Li+ 2021, Appendix B.2, Claim 1).
 func ProductNorm(spaces []Space, x [][]float64) float64 {
+	return rootOfSquares(spaces, x, Space.Norm)
+}
+
+func rootOfSquares(spaces []Space, x [][]float64, norm func(Space, []float64) float64) float64 {
 	var square float64
 	for i, s := range spaces {
-		n := s.Norm(x[i])
+		n := norm(s, x[i])
 		square += n * n
 	}
 	return math.Sqrt(square)
@@ -176,12 +175,7 @@ func ProductNorm(spaces []Space, x [][]float64) float64 {
 // (Claim 2). For |E| simplices with the entropic mirror map it is
 // (Σ_e ‖g_e‖_∞²)^½ ≤ √|E| ‖g‖_∞, see [DualNorm].
 func ProductDualNorm(spaces []Space, g [][]float64) float64 {
-	var square float64
-	for i, s := range spaces {
-		n := s.DualNorm(g[i])
-		square += n * n
-	}
-	return math.Sqrt(square)
+	return rootOfSquares(spaces, g, Space.DualNorm)
 }
 
 // BlockDescent is block-stochastic mirror descent over a product of spaces
@@ -238,7 +232,6 @@ func (d BlockDescent) Run(x [][]float64, steps int, eta func(t int) float64, rng
 	return nil
 }
 
-// blocks are the blocks of n spaces, each space in one of them.
 func (d BlockDescent) blocks(n int) ([][]int, error) {
 	if n != len(d.Spaces) || n == 0 {
 		return nil, fmt.Errorf("block descent: the point has %d parts and the domain %d spaces: they must be as "+
@@ -266,4 +259,52 @@ func (d BlockDescent) blocks(n int) ([][]int, error) {
 		}
 	}
 	return d.Blocks, nil
+}
+
+// Block is a group of simplices of one size, a matrix [Rows, Options].
+type Block struct {
+	Name    string
+	Rows    int
+	Options int
+}
+
+// Product is a product of simplices of mixed sizes: a list of blocks, each a
+// matrix of its own, so that no row is padded or masked. The cell of PC-DARTS:
+//
+//	Product{
+//		{"operations", 14, 8},
+//		{"edges into 2", 1, 2}, {"edges into 3", 1, 3}, {"edges into 4", 1, 4}, {"edges into 5", 1, 5},
+//	}
+//
+// The host functions of this package work on all rows of a product at once:
+// EntropyOf(slices.Concat(theta...)).
+type Product []Block
+
+// Uniform returns the uniform point, 1/Options everywhere: one matrix a block.
+func (p Product) Uniform() [][][]float64 {
+	theta := make([][][]float64, len(p))
+	for b, block := range p {
+		for range block.Rows {
+			theta[b] = append(theta[b], slices.Repeat([]float64{1 / float64(block.Options)}, block.Options))
+		}
+	}
+	return theta
+}
+
+// Check returns an error, with the block's name, where θ is not a point of the
+// product: see Check for what else is wrong.
+func (p Product) Check(theta [][][]float64, tolerance float64) error {
+	if len(theta) != len(p) {
+		return fmt.Errorf("%d matrices of θ for %d blocks", len(theta), len(p))
+	}
+	want := p.Uniform()
+	for b, block := range p {
+		if err := sameRows(want[b], theta[b]); err != nil {
+			return fmt.Errorf("block %q is [%d, %d]: %w", block.Name, block.Rows, block.Options, err)
+		}
+		if err := Check(theta[b], tolerance); err != nil {
+			return fmt.Errorf("block %q: %w", block.Name, err)
+		}
+	}
+	return nil
 }

@@ -107,13 +107,7 @@ func Norm(x [][]float64) float64 {
 // DualNorm is √|E|·‖g‖_∞ over |E| rows, the norm dual to Norm: it measures
 // gradients, ⟨g, x⟩ ≤ DualNorm(g)·Norm(x). A NaN in g gives NaN.
 func DualNorm(g [][]float64) float64 {
-	var most float64
-	for _, row := range g {
-		for _, v := range row {
-			most = math.Max(most, math.Abs(v))
-		}
-	}
-	return math.Sqrt(float64(len(g))) * most
+	return math.Sqrt(float64(len(g))) * largest(g...)
 }
 
 // gap is the Frank–Wolfe gap max_{u ∈ Θ} ⟨g, θ−u⟩ = Σ_e ⟨g_e, θ_e⟩ − min g_e
@@ -177,7 +171,6 @@ func mapRows(x [][]float64, f func(e int, row, out []float64)) [][]float64 {
 	return out
 }
 
-// mustSameRows panics if a and b do not have the same rows.
 func mustSameRows(name string, a, b [][]float64) {
 	if err := sameRows(a, b); err != nil {
 		panic(fmt.Errorf("simplex.%s: %w", name, err))

@@ -2,7 +2,7 @@ package study
 
 import (
 	"fmt"
-	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,8 +14,7 @@ import (
 // at once. The zero value is ready to use.
 type Checks []string
 
-// Expect notes a mistake where ok is false: what was found and what is wanted,
-// "Seeds is 0, want at least 1".
+// Expect notes a mistake unless ok: "Seeds must be at least 1, got 0".
 func (c *Checks) Expect(ok bool, format string, args ...any) {
 	if !ok {
 		*c = append(*c, fmt.Sprintf(format, args...))
@@ -25,24 +24,14 @@ func (c *Checks) Expect(ok bool, format string, args ...any) {
 // Limits notes the fields of parameters that break the rules of their tags, see package limits.
 func (c *Checks) Limits(params any) { *c = append(*c, limits.Broken(params)...) }
 
-// AtLeast wants a whole number of at least least.
+// AtLeast requires value ≥ least.
 func (c *Checks) AtLeast(field string, value, least int) {
-	c.Expect(value >= least, "%s is %d, want at least %d", field, value, least)
+	c.Expect(value >= least, "%s must be at least %d, got %d", field, least, value)
 }
 
-// Positive wants a finite number above 0.
-func (c *Checks) Positive(field string, value float64) {
-	c.Expect(value > 0 && !math.IsInf(value, 1), "%s is %v, want a positive number", field, value)
-}
-
-// Confidence wants a level in (0.5, 1).
-func (c *Checks) Confidence(value float64) {
-	c.Expect(value > 0.5 && value < 1, "Confidence is %v, want between 0.5 and 1, such as 0.95", value)
-}
-
-// OneOf wants one of the known names.
+// OneOf requires one of the known names.
 func (c *Checks) OneOf(field, value string, known ...string) {
-	c.Expect(slices.Contains(known, value), "%s is %q, want one of %s", field, value, strings.Join(known, ", "))
+	c.Expect(slices.Contains(known, value), "%s must be one of %s, got %q", field, strings.Join(known, ", "), value)
 }
 
 // Err is a *catalog.UsageError that names all mistakes, or nil. What comes from
@@ -54,12 +43,51 @@ func (c *Checks) Err(what string) error {
 	return catalog.Usagef("parameters of %s: %s", what, strings.Join(slices.Sorted(slices.Values(*c)), "; "))
 }
 
-// Distinct wants at least atLeast values, none twice.
+// Distinct requires at least atLeast values, none twice.
 func Distinct[T comparable](c *Checks, field string, values []T, atLeast int) {
 	seen := map[T]bool{}
 	for _, v := range values {
 		seen[v] = true
 	}
-	c.Expect(len(values) >= atLeast && len(seen) == len(values), "%s is %v, want at least %d values, none twice",
-		field, values, atLeast)
+	ok := len(values) >= atLeast && len(seen) == len(values)
+	c.Expect(ok, "%s must have at least %d values and none twice, got %v", field, atLeast, values)
+}
+
+// Vary applies what a reader does to the settings that a preset has for a row, unless it is nil. It is a
+// *catalog.UsageError if that changes one of the fixed fields, which come with what to do instead:
+//
+//	Vary(p.Vary, "darts", &s, map[string]string{"Method": "name methods in the rows"})
+func Vary[S any](vary func(row string, s *S), row string, s *S, fixed map[string]string) error {
+	if vary == nil {
+		return nil
+	}
+	before := *s
+	vary(row, s)
+	var c Checks
+	for _, change := range Differences(before, *s) {
+		field, _, _ := strings.Cut(change, ":")
+		field, _, _ = strings.Cut(field, ".")
+		c.Expect(fixed[field] == "", "Vary changes %s: %s", field, fixed[field])
+	}
+	return c.Err(row)
+}
+
+// Differences are the fields in which two settings differ, those of structs in them among them, by the names that Vary
+// and --set have for them, with both values: "WeightDecay: 0.0003, 0", "Augment.Cutout: 16, 0".
+func Differences[S any](a, b S) (all []string) {
+	var walk func(a, b reflect.Value, path string)
+	walk = func(a, b reflect.Value, path string) {
+		switch {
+		case a.Kind() == reflect.Struct:
+			for i := range a.NumField() {
+				walk(a.Field(i), b.Field(i), strings.TrimPrefix(path+"."+a.Type().Field(i).Name, "."))
+			}
+		case a.Kind() == reflect.String && a.String() != b.String():
+			all = append(all, fmt.Sprintf("%s: %q, %q", path, a, b))
+		case !reflect.DeepEqual(a.Interface(), b.Interface()):
+			all = append(all, fmt.Sprintf("%s: %v, %v", path, a, b))
+		}
+	}
+	walk(reflect.ValueOf(a), reflect.ValueOf(b), "")
+	return all
 }

@@ -1,8 +1,10 @@
 package study
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/plots"
 )
 
@@ -45,7 +47,6 @@ func init() {
 	plots.Title = Title
 }
 
-// titles are names of programs in words.
 var titles = map[string]string{
 	"none": "none", "skip_connect": "skip", "max_pool_3x3": "max pool 3×3", "avg_pool_3x3": "mean pool 3×3",
 	"nor_conv_1x1": "conv 1×1", "nor_conv_3x3": "conv 3×3", "sep_conv_3x3": "sep conv 3×3",
@@ -73,10 +74,7 @@ func Title(name string) string {
 		return titles[row] + ", " + SpaceTitle(space)
 	}
 	if parts := strings.Split(name, ", "); len(parts) > 1 {
-		for i, part := range parts {
-			parts[i] = Title(part)
-		}
-		return strings.Join(parts, ", ")
+		return strings.Join(Map(parts, Title), ", ")
 	}
 	if strings.HasPrefix(name, "|") && strings.HasSuffix(name, "|") && strings.Contains(name, "~") {
 		return cellTitle(name)
@@ -96,4 +94,49 @@ func cellTitle(name string) string {
 		nodes = append(nodes, strings.Join(ops, ", "))
 	}
 	return strings.Join(nodes, " | ")
+}
+
+// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
+// space before it, for what the paper proves and has no setting for: its largest scale
+// is "large", though a command calls it "paper".
+func ScaleNote(params any) string {
+	switch catalog.ScaleOf(params) {
+	case catalog.Quick:
+		return " Quick scale."
+	case catalog.Large, catalog.Paper:
+		return " Large scale."
+	}
+	return " Varied parameters."
+}
+
+// SettingNote is ScaleNote for an experiment of the paper's.
+func SettingNote(params any) string {
+	if catalog.ScaleOf(params) == catalog.Paper {
+		return " The paper's setting."
+	}
+	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."
+}
+
+// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single
+// one is called.
+func Counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// SpaceTitle is a search space in words.
+func SpaceTitle(space string) string {
+	if title, ok := spaceTitles[space]; ok {
+		return title
+	}
+	return space
+}
+
+var spaceTitles = map[string]string{
+	"nasbench201": "NAS-Bench-201", "darts": "DARTS' space", "1shot1-s1": "NAS-Bench-1Shot1, space 1",
+	"1shot1-s2": "NAS-Bench-1Shot1, space 2", "1shot1-s3": "NAS-Bench-1Shot1, space 3",
+	"darts-s1": "RobustDARTS' S1", "darts-s2": "RobustDARTS' S2", "darts-s3": "RobustDARTS' S3",
+	"darts-s4": "RobustDARTS' S4",
 }

@@ -147,21 +147,12 @@ func typical(all []price, like string, amount float64, model bool) (seconds floa
 	if len(all) == 0 {
 		return 0, false
 	}
-	each := make([]float64, len(all))
-	for i, p := range all {
-		each[i] = p.seconds
-	}
-	slices.Sort(each)
+	each := slices.Sorted(slices.Values(Map(all, func(p price) float64 { return p.seconds })))
 	return stat.Quantile(0.5, stat.Empirical, each, nil), true
 }
 
-func only(all []price, which func(p price) bool) (kept []price) {
-	for _, p := range all {
-		if which(p) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+func only(all []price, which func(p price) bool) []price {
+	return slices.DeleteFunc(slices.Clone(all), func(p price) bool { return !which(p) })
 }
 
 // likeness are the settings of a trial that are no numbers, by their names.

@@ -91,11 +91,7 @@ func Map[V, W any](values []V, of func(V) W) []W {
 
 // Floats are whole numbers as an axis wants them.
 func Floats[T ~int | ~uint64](xs []T) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = float64(x)
-	}
-	return out
+	return Map(xs, func(x T) float64 { return float64(x) })
 }
 
 // Meta is the metadata of a picture: its title, the scale ("own" where scale is

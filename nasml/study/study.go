@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/trial"
@@ -58,19 +57,6 @@ type Case struct {
 // Step counts units of work that are done and says what is going on.
 type Step func(units int, note string)
 
-// Each makes a case for every seed 0, …, n−1. It panics with a *catalog.UsageError, which running the entry returns,
-// if they are too many.
-func Each(n int, of func(seed uint64) Case) []Case {
-	catalog.Enough(n)
-	var cases []Case
-	for _, seed := range trial.Seeds(n) {
-		c := of(seed)
-		c.Seed = seed
-		cases = append(cases, c)
-	}
-	return cases
-}
-
 // Host names this machine's Go in a record: float64 on its processors.
 const Host = "host"
 
@@ -94,7 +80,6 @@ func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
 	})
 }
 
-// runCase computes one case of a job and stores it.
 func runCase(ctx context.Context, c Case, job *runs.Job, i int, progress runs.Progress) error {
 	counted := 0
 	var lock sync.Mutex

@@ -48,7 +48,7 @@ func squares(n int) ([]Case, *atomic.Int64) {
 	ran := new(atomic.Int64)
 	var cases []Case
 	for h := range n {
-		cases = append(cases, Each(3, func(seed uint64) Case {
+		cases = append(cases, each(3, func(seed uint64) Case {
 			return Case{
 				Params: params{h},
 				Label:  fmt.Sprintf("h = %d", h),
@@ -248,15 +248,13 @@ func TestChecksNameAllMistakes(t *testing.T) {
 	var c Checks
 	require.NoError(t, c.Err("figure"))
 	c.AtLeast("Seeds", 0, 1)
-	c.Confidence(2)
-	c.Positive("Rate", -1)
 	c.OneOf("Kind", "x", "a", "b")
 	Distinct(&c, "Levels", []float64{1, 1}, 1)
 	err := c.Err("figure")
 	var usage *catalog.UsageError
 	require.ErrorAs(t, err, &usage)
 	for _, field := range []string{
-		"Seeds is 0", "Confidence is 2", "Rate is -1", `Kind is "x", want one of a, b`, "Levels is [1 1]",
+		"Seeds must be at least 1, got 0", `Kind must be one of a, b, got "x"`, "none twice, got [1 1]",
 	} {
 		require.ErrorContains(t, err, field)
 	}
@@ -278,7 +276,7 @@ func TestAForecastReachesThePart(t *testing.T) {
 	require.NoError(t, err)
 	part := new(runs.Part)
 	ctx := runs.WithPart(runs.WithProgress(runs.WithStore(t.Context(), store), runs.Silent), part)
-	cases := Each(3, func(seed uint64) Case {
+	cases := each(3, func(seed uint64) Case {
 		return Case{Params: map[string]int{"n": 1}, Forecast: func() float64 { return 100 }}
 	})
 	cases[2].Forecast = func() float64 { return 1e6 }
@@ -286,4 +284,13 @@ func TestAForecastReachesThePart(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1000200, float64(part.Summary().Seconds), 1e-9)
 	require.Zero(t, Case{}.Seconds())
+}
+
+// each makes a case for every seed 0, …, n−1.
+func each(n int, of func(seed uint64) Case) []Case {
+	return Map(trial.Seeds(n), func(seed uint64) Case {
+		c := of(seed)
+		c.Seed = seed
+		return c
+	})
 }

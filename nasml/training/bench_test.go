@@ -25,7 +25,7 @@ func BenchmarkTraining(b *testing.B) {
 		require.NoError(b, err)
 		begin := time.Now()
 		steps := 0
-		_, err = x.Train(b.Context(), 0, Options{Observe: func(m Moment) {
+		_, err = x.Train(b.Context(), 0, Options{Observe: func(m Snapshot) {
 			if steps++; steps == 1 {
 				b.ReportMetric(time.Since(begin).Seconds(), "s/first")
 				begin = time.Now()

@@ -20,7 +20,6 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// run is one training under way.
 type run struct {
 	*Trainer
 	seed  uint64
@@ -40,17 +39,19 @@ type position struct {
 	Curve Curve   `json:"curve"`
 }
 
-// start is a training at its beginning.
 func (t *Trainer) start(seed uint64, o Options) *run {
 	r := &run{Trainer: t, seed: seed}
 	r.loop = loop.Loop[[]any]{
-		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.feed, Advance: r.advance, End: r.end,
+		Epochs: t.Epochs, At: &r.at.At, Begin: r.begin, Feed: r.inputs, Advance: r.advance, End: r.end,
 		Keeper: checkpoint.Keeper{Load: o.Load, Save: o.Save, Every: o.SaveEvery},
-		Write:  r.save, Read: r.load, Reset: r.restart,
+		Write: func(w io.Writer) error {
+			return checkpoint.Write(w, head{r.at, checkpoint.Shapes(r.state)}, r.state...)
+		},
+		Read: r.load, Reset: func() { r.free(); r.initialise() },
 	}
 	if o.Observe != nil {
 		r.loop.Observe = func(steps int, loss float64) {
-			o.Observe(Moment{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, loss})
+			o.Observe(Snapshot{r.at.Epoch, r.Epochs, r.at.Step, steps, &r.at.Curve, loss})
 		}
 	}
 	r.initialise()
@@ -67,22 +68,11 @@ func (r *run) initialise() {
 	r.state = slices.Concat(weights, velocity, r.Net.InitStats())
 }
 
-// restart goes back to the beginning.
-func (r *run) restart() {
-	r.free()
-	r.initialise()
-}
-
 func (r *run) free() { _ = device.Free(r.state...) }
 
-// head is that of a checkpoint.
 type head struct {
 	Position position `json:"position"`
 	Shapes   []string `json:"shapes"` // of the tensors behind it
-}
-
-func (r *run) save(w io.Writer) error {
-	return checkpoint.Write(w, head{r.at, checkpoint.Shapes(r.state)}, r.state...)
 }
 
 func (r *run) load(from io.Reader) error {
@@ -97,7 +87,6 @@ func (r *run) load(from io.Reader) error {
 	return nil
 }
 
-// begin draws the order of an epoch.
 func (r *run) begin() (steps int, err error) {
 	r.order = trial.RNG(r.seed, "batches", fmt.Sprint(r.at.Epoch)).Perm(r.train.Len())
 	return r.steps, nil
@@ -120,23 +109,20 @@ func (r *run) end(ctx context.Context) (loss float64, err error) {
 	return loss, nil
 }
 
-// indices are the examples of the step under way.
 func (r *run) indices() []int {
 	from := r.at.Step * r.Batch
 	return r.order[from:min(from+r.Batch, len(r.order))]
 }
 
-// feed is what the step under way is given.
-func (r *run) feed() ([]any, error) {
+// inputs are those of the step under way, as Step.Graph takes them.
+func (r *run) inputs() ([]any, error) {
 	rng := trial.RNG(r.seed, "step", fmt.Sprint(r.at.Epoch), fmt.Sprint(r.at.Step))
 	indices := r.indices()
 	images, labels, err := r.batch(r.train, indices, len(indices), rng)
 	if err != nil {
 		return nil, err
 	}
-	return Feed[any]{
-		Images: images, Labels: labels, Drop: r.drop(len(indices), rng), Rate: float32(r.Rate(r.at.Epoch)),
-	}.list(), nil
+	return []any{images, labels, r.drop(len(indices), rng), float32(r.Rate(r.at.Epoch))}, nil
 }
 
 // advance makes one step and returns the loss before it.
@@ -160,7 +146,6 @@ func (r *run) advance(args []any) (float64, error) {
 	return report[0], nil
 }
 
-// finite refuses what has diverged, before it is saved.
 func (r *run) finite(report []float64) error {
 	for i, name := range []string{"loss", "", "squared norm of weights, momentum and statistics"} {
 		if x := report[i]; math.IsNaN(x) || math.IsInf(x, 0) {
@@ -204,7 +189,6 @@ func (r *run) drop(examples int, rng *rand.Rand) *tensors.Tensor {
 	return tensors.FromFlatDataAndDimensions(flat, examples, places)
 }
 
-// evaluate tests the network as it is.
 func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
 	parts := cut(r.Net, r.state)
 	sums := make([]float64, 3)
@@ -232,12 +216,8 @@ func (r *run) evaluate(ctx context.Context, c *Curve, epoch int) error {
 	return nil
 }
 
-// tested are the sums of a test batch from an example on.
 func (r *run) tested(parts Parts[*tensors.Tensor], from int) ([]float64, error) {
-	var indices []int
-	for i := from; i < min(from+r.Batch, r.test.Len()); i++ {
-		indices = append(indices, i)
-	}
+	indices := trial.Indices(from, min(r.Batch, r.test.Len()-from))
 	images, labels, err := r.batch(r.test, indices, r.Batch, nil)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,6 @@ var AsQuick = map[string]Settings{
 	}),
 }
 
-// cutout is CIFAR-10's augmentation in DARTS' evaluation.
 var cutout = func() images.Augment {
 	a := images.Augments["darts"]
 	a.Cutout = 16
@@ -161,20 +160,21 @@ func (s Settings) Check() error {
 		}
 	}
 	_, ok := Schedules[s.Schedule]
-	expect(ok, "Schedule is %q, want one of %v", s.Schedule, slices.Sorted(maps.Keys(Schedules)))
-	expect(s.Schedule != "linear" || s.Epochs > lastEpochs, "Epochs is %d, want more than %d for the linear schedule",
-		s.Epochs, lastEpochs)
-	expect(s.Schedule != "exponential" || s.Decay > 0 && s.Decay <= 1, "Decay is %v, want 0 < Decay ≤ 1", s.Decay)
-	expect(s.Epochs >= 1 && s.Batch >= 2, "Epochs is %d, want at least 1, and Batch %d, want at least 2: batch norm "+
+	expect(ok, "Schedule must be one of %v, got %q", slices.Sorted(maps.Keys(Schedules)), s.Schedule)
+	expect(s.Schedule != "linear" || s.Epochs > lastEpochs, "Epochs must be above %d for the linear schedule, got %d",
+		lastEpochs, s.Epochs)
+	expect(s.Schedule != "exponential" || s.Decay > 0 && s.Decay <= 1,
+		"Decay must be above 0 and at most 1, got %v", s.Decay)
+	expect(s.Epochs >= 1 && s.Batch >= 2, "Epochs must be at least 1 and Batch at least 2, got %d and %d: batch norm "+
 		"needs two", s.Epochs, s.Batch)
-	expect(s.LearningRate > 0 && s.LearningRateMin >= 0, "LearningRate is %v, want more than 0, and LearningRateMin "+
-		"%v, want at least 0", s.LearningRate, s.LearningRateMin)
+	expect(s.LearningRate > 0 && s.LearningRateMin >= 0, "LearningRate must be above 0 and LearningRateMin at "+
+		"least 0, got %v and %v", s.LearningRate, s.LearningRateMin)
 	expect(s.Momentum >= 0 && s.Momentum < 1 && s.WeightDecay >= 0 && s.Clip >= 0 && s.Auxiliary >= 0,
-		"Momentum is %v, want 0 ≤ μ < 1; WeightDecay %v, Clip %v, Auxiliary %v, want at least 0",
+		"Momentum must be at least 0 and below 1; WeightDecay, Clip and Auxiliary at least 0, got %v; %v, %v, %v",
 		s.Momentum, s.WeightDecay, s.Clip, s.Auxiliary)
 	expect(s.DropPath >= 0 && s.DropPath < 1 && s.Smoothing >= 0 && s.Smoothing < 1,
-		"DropPath is %v and Smoothing %v, want at least 0 and less than 1", s.DropPath, s.Smoothing)
-	expect(s.EvaluateEvery >= 0 && s.WarmUp >= 0, "EvaluateEvery is %d and WarmUp %d, want at least 0",
+		"DropPath and Smoothing must be at least 0 and below 1, got %v and %v", s.DropPath, s.Smoothing)
+	expect(s.EvaluateEvery >= 0 && s.WarmUp >= 0, "EvaluateEvery and WarmUp must be at least 0, got %d and %d",
 		s.EvaluateEvery, s.WarmUp)
 	return errors.Join(append(errs, s.Augment.Check(), s.Crop.Check())...)
 }

@@ -15,18 +15,6 @@ type Step struct {
 	Net *supernet.CellNet
 }
 
-// Feed is what a step is given besides the state.
-type Feed[T any] struct {
-	Images, Labels T // [B, side, side, 3], [B]
-	Drop           T // [B, places] of supernet.Pass.Drop, or anything where DropPath is 0
-	Rate           T // η
-}
-
-// list is the feed as the head of the step's arguments.
-func (f Feed[T]) list() []T { return []T{f.Images, f.Labels, f.Drop, f.Rate} }
-
-const fed = 4 // length of list
-
 // Parts are the parts of a state, in the order in which they stand in it.
 type Parts[T any] struct {
 	Weights, Velocity []T // of the network
@@ -43,41 +31,41 @@ func cut[T any](net *supernet.CellNet, all []T) Parts[T] {
 //	H(logits) + Auxiliary·H(auxiliary logits) ,
 //
 // H the mean cross entropy with smoothed labels. It returns the state after it,
-// the loss before it, and the number of right answers before it. in are a feed
-// and a state behind it.
+// the loss before it, and the number of right answers before it. in are
+// images [B, side, side, 3], labels [B], supernet.Pass.Drop [B, places], or anything
+// where DropPath is 0, η, and the state.
 func (s Step) Graph(in []*Node) (next []*Node, loss, right *Node) {
-	f := Feed[*Node]{Images: in[0], Labels: in[1], Drop: in[2], Rate: in[3]}
-	parts := cut(s.Net, in[fed:])
-	zero := ScalarZero(f.Rate.Graph(), f.Rate.DType())
+	rate, parts := in[3], cut(s.Net, in[4:])
+	zero := ScalarZero(rate.Graph(), rate.DType())
 	descent := bilevel.Search{
 		Settings: bilevel.Settings{Clip: s.Clip},
 		SGD:      bilevel.SGD{Momentum: s.Momentum, WeightDecay: s.WeightDecay, Together: true},
 		Problem: func(aux []*Node) bilevel.Problem {
 			return bilevel.Problem{Inner: func(w, _ []*Node) (*Node, []*Node) {
-				loss, right, stats := s.loss(f, w, aux[:len(aux)-1])
+				loss, right, stats := s.loss(in[0], in[1], in[2], w, aux[:len(aux)-1])
 				return loss, append(stats, right)
 			}}
 		},
 	}
 	stats := append(parts.Stats[:len(parts.Stats):len(parts.Stats)], zero)
-	after, seen := descent.Step(bilevel.State{W: parts.Weights, Velocity: parts.Velocity, Aux: stats}, f.Rate, nil)
+	after, seen := descent.Step(bilevel.State{W: parts.Weights, Velocity: parts.Velocity, Aux: stats}, rate, nil)
 	last := len(after.Aux) - 1
 	next = append(append(append(next, after.W...), after.Velocity...), after.Aux[:last]...)
 	return next, seen.Train, after.Aux[last]
 }
 
 // loss is that of a batch, with the right answers and the statistics after it.
-func (s Step) loss(f Feed[*Node], w, stats []*Node) (loss, right *Node, after []*Node) {
-	pass := supernet.Pass{Images: f.Images, Weights: w, Stats: stats, Train: true}
+func (s Step) loss(images, labels, drop *Node, w, stats []*Node) (loss, right *Node, after []*Node) {
+	pass := supernet.Pass{Images: images, Weights: w, Stats: stats, Train: true}
 	if s.DropPath > 0 {
-		pass.Drop = f.Drop
+		pass.Drop = drop
 	}
 	out := s.Net.Evaluate(pass)
-	loss = CrossEntropy(out.Logits, f.Labels, s.Smoothing)
+	loss = CrossEntropy(out.Logits, labels, s.Smoothing)
 	if s.Auxiliary > 0 {
-		loss = Add(loss, MulScalar(CrossEntropy(out.Auxiliary, f.Labels, s.Smoothing), s.Auxiliary))
+		loss = Add(loss, MulScalar(CrossEntropy(out.Auxiliary, labels, s.Smoothing), s.Auxiliary))
 	}
-	right = ReduceAllSum(ConvertDType(Equal(ArgMax(out.Logits, -1, f.Labels.DType()), f.Labels), loss.DType()))
+	right = ReduceAllSum(ConvertDType(Equal(ArgMax(out.Logits, -1, labels.DType()), labels), loss.DType()))
 	return loss, right, out.Stats
 }
 
@@ -126,7 +114,7 @@ func (s Step) reported(in []*Node) []*Node {
 		norm = Add(norm, ConvertDType(ReduceAllSum(Square(x)), loss.DType()))
 	}
 	if !loss.IsScalar() {
-		panic(fmt.Errorf("training: the loss has shape %s, want a number", loss.Shape()))
+		panic(fmt.Errorf("training: the loss must be a scalar, got shape %s", loss.Shape()))
 	}
 	return append(next, Stack([]*Node{loss, right, norm}, 0))
 }

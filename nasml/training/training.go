@@ -1,3 +1,6 @@
+// Package training trains one network of a search space from scratch, as the
+// architectures that a search has found are evaluated: DARTS' way (Liu+ 2019,
+// Section 3.2 and 3.3), that of PC-DARTS and of Li+ 2021, Appendix C.1.2.
 package training
 
 import (
@@ -36,11 +39,11 @@ type Options struct {
 	// SaveEvery is the time between two saves; 0: a minute.
 	SaveEvery time.Duration
 	// Observe is called after every step. The curve must not be changed or kept.
-	Observe func(Moment)
+	Observe func(Snapshot)
 }
 
-// Moment is where a training stands.
-type Moment struct {
+// Snapshot is where a training stands.
+type Snapshot struct {
 	Epoch, Epochs int // epochs done, and all
 	Step, Steps   int // of the epoch under way
 	Curve         *Curve
@@ -117,4 +120,28 @@ func (t *Trainer) Train(ctx context.Context, seed uint64, o Options) (*Curve, er
 		return nil, fmt.Errorf("training, seed %d, %w", seed, err)
 	}
 	return &r.at.Curve, nil
+}
+
+// InMemory are a set's images for training and another's for testing, augmented
+// as the settings say, and fitted to their size, see [images.Images.Fit]. It is an error
+// if that does not lead there, or where a test image has a class that training has
+// not.
+func (s Settings) InMemory(train, test *images.Images) (trained, tested images.Examples, err error) {
+	own, err := train.Fit(s.Image)
+	if err != nil {
+		return nil, nil, fmt.Errorf("training: %w", err)
+	}
+	others, err := test.Fit(s.Image)
+	if err != nil {
+		return nil, nil, fmt.Errorf("training: %w", err)
+	}
+	a, b := own.Augmented(s.Augment), others.Augmented(s.Augment.Plain())
+	for label := range test.Counts() {
+		if int(label) >= a.Most {
+			return nil, nil, fmt.Errorf("training: a test image of %s has label %d, training images have 0 to %d",
+				test.Name, label, a.Most-1)
+		}
+	}
+	b.Most = a.Most
+	return a, b, nil
 }

@@ -116,7 +116,7 @@ func TestInterruptedIsUninterrupted(t *testing.T) {
 		m, done := new(memory), 0
 		ctx, stop := context.WithCancel(t.Context())
 		o := m.options()
-		o.Observe = func(Moment) {
+		o.Observe = func(Snapshot) {
 			if done++; done == steps {
 				stop()
 			}
@@ -206,7 +206,7 @@ func TestStepIsClipped(t *testing.T) {
 	defer r.free()
 	r.order = trial.RNG(3, "batches", "0").Perm(x.train.Len())
 	before := flat(cut(x.Net, r.state).Weights)
-	fed, err := r.feed()
+	fed, err := r.inputs()
 	require.NoError(t, err)
 	_, err = r.advance(fed)
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestAuxiliaryHead(t *testing.T) {
 		x := trainer(t, s)
 		r := x.start(3, Options{})
 		r.order = trial.RNG(3, "batches", "0").Perm(x.train.Len())
-		fed, err := r.feed()
+		fed, err := r.inputs()
 		require.NoError(t, err)
 		loss, err := r.advance(fed)
 		require.NoError(t, err)
@@ -353,12 +353,12 @@ func TestSettingsAreJSON(t *testing.T) {
 
 func TestSettingsThatMakeNoSense(t *testing.T) {
 	for want, change := range map[string]func(s *Settings){
-		`Schedule is "steps", want one of [`:  func(s *Settings) { s.Schedule = "steps" },
-		"more than 5 for the linear schedule": func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
-		"Decay is 0":                          func(s *Settings) { s.Schedule = "exponential" },
-		"DropPath is 1 and":                   func(s *Settings) { s.DropPath = 1 },
-		"Batch 1, want at least 2":            func(s *Settings) { s.Batch = 1 },
-		"Jitter":                              func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
+		`Schedule must be one of [`:       func(s *Settings) { s.Schedule = "steps" },
+		"above 5 for the linear schedule": func(s *Settings) { s.Schedule, s.Epochs = "linear", 5 },
+		"at most 1, got 0":                func(s *Settings) { s.Schedule = "exponential" },
+		"got 1 and":                       func(s *Settings) { s.DropPath = 1 },
+		"Batch at least 2":                func(s *Settings) { s.Batch = 1 },
+		"Jitter":                          func(s *Settings) { s.Crop.Jitter[3] = 0.7 },
 	} {
 		s := tiny()
 		change(&s)

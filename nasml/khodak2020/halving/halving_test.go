@@ -237,7 +237,7 @@ func TestWeightSharingErrors(t *testing.T) {
 		_, err := WeightSharing(ctx, numbered(arms), p, dims, r, random(0), solve)
 		return err
 	}
-	assert.ErrorContains(t, run(0, points, nil, rules, ok), "no arms")
+	assert.ErrorContains(t, run(0, points, nil, rules, ok), "at least one arm")
 	assert.ErrorContains(t, run(2, Points{Train: 1}, []int{1}, rules, ok), "0 validation")
 	assert.ErrorContains(t, run(4, points, []int{1}, rules, ok), "one a round: 2")
 	bad := rules

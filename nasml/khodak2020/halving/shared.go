@@ -3,10 +3,13 @@ package halving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // Points is how many examples are assigned to arms.
@@ -65,7 +68,7 @@ func WeightSharing[A any](
 	if err := checkSharing(len(arms), points, dims, rules); err != nil {
 		return nil, err
 	}
-	index := places(0, len(arms))
+	index := trial.Indices(0, len(arms))
 	trace := &Trace{Winner: index[0]}
 	for t, dim := range dims {
 		if err := ctx.Err(); err != nil {
@@ -95,7 +98,7 @@ func WeightSharing[A any](
 func checkSharing(arms int, points Points, dims []int, rules Rules) error {
 	switch {
 	case arms < 1:
-		return fmt.Errorf("there are no arms, expected at least one")
+		return errors.New("at least one arm is needed")
 	case points.Train < 1 || points.Valid < 1:
 		return fmt.Errorf("%d training and %d validation examples, expected at least one of each", points.Train,
 			points.Valid)
@@ -114,7 +117,6 @@ func Assign(n, arms int, rng *rand.Rand) []int {
 	return out
 }
 
-// judge scores the arms of a round and says who stays.
 func judge(
 	index []int, dim int, cells []int, values []float64, rules Rules, initial int, rng *rand.Rand,
 ) (Outcome, error) {
@@ -147,7 +149,7 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 		case c < 0 || c >= n:
 			return nil, nil, fmt.Errorf("example %d is in cell %d of %d", i, c, n)
 		case math.IsNaN(values[i]):
-			return nil, nil, fmt.Errorf("the value of validation example %d is NaN, expected a loss", i)
+			return nil, nil, fmt.Errorf("the loss of validation example %d is NaN", i)
 		}
 		means[c] += values[i]
 		counts[c]++
@@ -169,7 +171,7 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 // rule trims them to half, so that the best arm always stays; else the first
 // one comes first.
 func ranking(scores []float64, ties string, rng *rand.Rand) []int {
-	order := places(0, len(scores))
+	order := trial.Indices(0, len(scores))
 	if ties == "half" {
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
@@ -180,7 +182,6 @@ func ranking(scores []float64, ties string, rng *rand.Rand) []int {
 	return order
 }
 
-// shuffleTied puts runs of equal scores in random order.
 func shuffleTied(order []int, scores []float64, rng *rand.Rand) {
 	for from := 0; from < len(order); {
 		to := from + 1

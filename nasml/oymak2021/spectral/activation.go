@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/integrate/quad"
 )
 
 // Activation is an activation function with what its tangent kernel needs.
@@ -24,14 +26,16 @@ func (a Activation) Bound() float64 { return max(a.Slope, a.Curvature) }
 
 // Activations by name. Those with an infinite Bound (ReLU, square) lie outside Theorem 3.
 var Activations = map[string]Activation{
-	"erf":      {Eval: erf, Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
+	"erf": {Eval: func(z float64) (float64, float64) { return math.Erf(z), 2 / math.SqrtPi * math.Exp(-z*z) },
+		Slope: 2 / math.SqrtPi, Curvature: 2 * math.Sqrt(2/math.Pi/math.E)},
 	"identity": {Eval: func(z float64) (float64, float64) { return z, 1 }, Slope: 1},
 	"relu":     {Eval: relu, Slope: 1, Curvature: math.Inf(1), slopeHermite: stepHermite},
 	"sigmoid":  {Eval: sigmoid, Slope: 0.25, Curvature: math.Sqrt(3) / 18},
 	"sin":      {Eval: math.Sincos, Slope: 1, Curvature: 1},
 	"softplus": {Eval: softplus, Slope: 1, Curvature: 0.25},
 	"square":   {Eval: func(z float64) (float64, float64) { return z * z / 2, z }, Slope: math.Inf(1), Curvature: 1},
-	"tanh":     {Eval: tanh, Slope: 1, Curvature: 4 * math.Sqrt(3) / 9},
+	"tanh": {Eval: func(z float64) (float64, float64) { t := math.Tanh(z); return t, 1 - t*t },
+		Slope: 1, Curvature: 4 * math.Sqrt(3) / 9},
 }
 
 // NamedActivation looks an activation up. "tanh*2" is z ↦ tanh(2z), for any
@@ -86,7 +90,7 @@ func (a Activation) stretched(f float64, name string) Activation {
 // NamedActivations is [NamedActivation] of each name, of which there must be one.
 func NamedActivations(names ...string) ([]Activation, error) {
 	if len(names) == 0 {
-		return nil, errors.New("no activations, expected at least one name")
+		return nil, errors.New("at least one activation must be named")
 	}
 	var all []Activation
 	for _, name := range names {
@@ -99,11 +103,6 @@ func NamedActivations(names ...string) ([]Activation, error) {
 	return all, nil
 }
 
-func tanh(z float64) (float64, float64) {
-	t := math.Tanh(z)
-	return t, 1 - t*t
-}
-
 func sigmoid(z float64) (float64, float64) {
 	s := 1 / (1 + math.Exp(-z))
 	return s, s * (1 - s)
@@ -113,10 +112,6 @@ func sigmoid(z float64) (float64, float64) {
 func softplus(z float64) (float64, float64) {
 	s, _ := sigmoid(z)
 	return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))), s
-}
-
-func erf(z float64) (float64, float64) {
-	return math.Erf(z), 2 / math.SqrtPi * math.Exp(-z*z)
 }
 
 // relu has slope 0 at 0, as in PyTorch and JAX.
@@ -199,4 +194,67 @@ func (t *Table) Eval(z float64) (value, slope float64) {
 	rise := b[0] - a[0]
 	c2, c3 := 3*rise-2*a[1]-b[1], a[1]+b[1]-2*rise
 	return a[0] + s*(a[1]+s*(c2+s*c3)), (a[1] + s*(2*c2+3*s*c3)) / tableStep
+}
+
+// Rule is a quadrature rule for Gaussian means,
+//
+//	E f(g) ≈ Σᵢ Wᵢ f(Xᵢ),  g ~ N(0, 1) .
+type Rule struct{ X, W []float64 }
+
+// GaussHermite is the rule with m nodes, exact for polynomials of degree 2m − 1. For a function that is analytic in a
+// strip around the real line the error falls like exp(−c√m). It returns an error if m is not in 1…200, the range in
+// which double precision has weights.
+func GaussHermite(m int) (Rule, error) {
+	if m < 1 || m > 200 {
+		return Rule{}, fmt.Errorf("a Gauss–Hermite rule must have 1 to 200 nodes, got %d", m)
+	}
+	r := Rule{X: make([]float64, m), W: make([]float64, m)}
+	quad.Hermite{}.FixedLocations(r.X, r.W, math.Inf(-1), math.Inf(1))
+	for i := range r.X { // from the weight e^(−x²) to the density of N(0, 1)
+		r.X[i] *= math.Sqrt2
+		r.W[i] /= math.Sqrt(math.Pi)
+	}
+	return r, nil
+}
+
+// Mean is E f(g).
+func (r Rule) Mean(f func(float64) float64) float64 {
+	var sum float64
+	for i, x := range r.X {
+		sum += r.W[i] * f(x)
+	}
+	return sum
+}
+
+// Hermite are the coefficients of f in the normalised Hermite polynomials of
+// the probabilists,
+//
+//	c_k = E[f(g) He_k(g)] / √k!,  k = 0…degree,
+//
+// so that E f(u)² = Σ c_k² and E f(u)f(v) = Σ c_k² ρᵏ for correlation ρ. It
+// panics if the rule cannot tell the degree's polynomial from lower ones.
+func (r Rule) Hermite(f func(float64) float64, degree int) []float64 {
+	if degree >= len(r.X) {
+		panic(fmt.Sprintf("Hermite coefficients from %d nodes: the degree must be below that, got %d",
+			len(r.X), degree))
+	}
+	c := make([]float64, degree+1)
+	for i, x := range r.X {
+		y := r.W[i] * f(x)
+		before, now := 0.0, 1.0 // He_k/√k! by its three-term recurrence
+		for k := range c {
+			c[k] += y * now
+			before, now = now, (x*now-math.Sqrt(float64(k))*before)/math.Sqrt(float64(k+1))
+		}
+	}
+	return c
+}
+
+// powerSeries is Σ c_k ρᵏ.
+func powerSeries(c []float64, rho float64) float64 {
+	var sum float64
+	for k := len(c) - 1; k >= 0; k-- {
+		sum = sum*rho + c[k]
+	}
+	return sum
 }

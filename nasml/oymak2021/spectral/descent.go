@@ -116,15 +116,18 @@ func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha [
 	if loss, _, err = s.Loss(alpha); err != nil || steps == 0 || s.Train.H == 1 {
 		return alpha, loss, err
 	}
-	problem := &sphereProblem{split: s}
+	here := &sphereProblem{split: s}
+	problem := optimize.Problem{
+		Func: func(x []float64) float64 { here.visit(x); return here.loss },
+		Grad: func(dst, x []float64) { here.visit(x); copy(dst, here.grad) },
+	}
 	settings := &optimize.Settings{
 		MajorIterations:   steps,
 		GradientThreshold: 1e-7,
 		Recorder:          until{ctx},
 		Converger:         &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-8, Iterations: 10},
 	}
-	result, err := optimize.Minimize(optimize.Problem{Func: problem.value, Grad: problem.gradient}, alpha, settings,
-		&optimize.LBFGS{})
+	result, err := optimize.Minimize(problem, alpha, settings, &optimize.LBFGS{})
 	if ctx.Err() != nil {
 		return nil, 0, ctx.Err()
 	}
@@ -138,7 +141,6 @@ func (s Split) Descend(ctx context.Context, start []float64, steps int) (alpha [
 	return positive(alpha), loss, nil
 }
 
-// until ends a search with its context.
 type until struct{ ctx context.Context }
 
 func (u until) Init() error { return u.ctx.Err() }
@@ -153,16 +155,6 @@ type sphereProblem struct {
 	at    []float64
 	loss  float64
 	grad  []float64
-}
-
-func (p *sphereProblem) value(x []float64) float64 {
-	p.visit(x)
-	return p.loss
-}
-
-func (p *sphereProblem) gradient(dst, x []float64) {
-	p.visit(x)
-	copy(dst, p.grad)
 }
 
 func (p *sphereProblem) visit(x []float64) {

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // RankOneLaw draws what the two-stage algorithm of Oymak+ 2021, Section 5, gives
@@ -52,10 +54,7 @@ func chi2(rng *rand.Rand, k int) float64 {
 func (l RankOneLaw) drawCorrelation(rng *rand.Rand) (float64, error) {
 	v := 1 + l.Noise*l.Noise
 	s := v * chi2(rng, l.N)
-	first := make([]float64, l.H)
-	for i := range first {
-		first[i] = math.Sqrt(s) * rng.NormFloat64()
-	}
+	first := trial.Normals(rng, l.H, math.Sqrt(s))
 	first[0] = s/v + first[0]*l.Noise/math.Sqrt(v)
 	rows := bartlett(rng, l.H, l.P-1)
 	_, alpha, err := TopEigen(l.H, func(dst, x []float64) {
@@ -80,10 +79,7 @@ func (l RankOneLaw) drawCorrelation(rng *rand.Rand) (float64, error) {
 func bartlett(rng *rand.Rand, h, p int) [][]float64 {
 	rows := make([][]float64, h)
 	for i := range rows {
-		rows[i] = make([]float64, min(i+1, p))
-		for j := range rows[i] {
-			rows[i][j] = rng.NormFloat64()
-		}
+		rows[i] = trial.Normals(rng, min(i+1, p), 1)
 		if i < p {
 			rows[i][i] = math.Sqrt(chi2(rng, p-i))
 		}

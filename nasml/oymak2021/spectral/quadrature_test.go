@@ -62,6 +62,6 @@ func TestHermiteCoefficients(t *testing.T) {
 func TestRuleRefusesSizesWithoutWeights(t *testing.T) {
 	for _, m := range []int{-1, 0, 201} {
 		_, err := GaussHermite(m)
-		require.ErrorContains(t, err, "expected 1 to 200")
+		require.ErrorContains(t, err, "must have 1 to 200 nodes")
 	}
 }

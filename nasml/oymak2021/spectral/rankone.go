@@ -1,3 +1,11 @@
+// Package spectral has the matrix computations of the theory of Oymak+ 2021:
+//
+//   - rank-one estimators (Section 5): the leading direction of a weighted sum of feature matrices, least squares along
+//     it, the bilevel search by gradient, and the exact law and large-system limits of the two-stage algorithm;
+//   - neural tangent kernels of mixed activations (Section 4.2).
+//
+// It works in float64 with gonum, as GoMLX has neither factorizations nor eigenvectors. Functions of matrices panic as
+// gonum does if shapes differ, and are NaN if gonum finds no eigenvalues.
 package spectral
 
 import (
@@ -66,7 +74,7 @@ func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 func Projected(ctx context.Context, d Examples, alphas ...[]float64) (z []*mat.Dense, y []float64, err error) {
 	for _, alpha := range alphas {
 		if len(alpha) != d.H { // a panic of pass would end the program
-			return nil, nil, fmt.Errorf("spectral: α has %d entries, expected h = %d", len(alpha), d.H)
+			return nil, nil, fmt.Errorf("spectral: α must have h = %d entries, got %d", d.H, len(alpha))
 		}
 		z = append(z, mat.NewDense(d.N, d.P, nil))
 	}
@@ -114,9 +122,10 @@ var ErrNoDirection = errors.New("spectral: the matrix is 0, so that no direction
 func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	n, p := z.Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("spectral: %d labels for %d rows, expected as many", len(y), n)
+		return nil, fmt.Errorf("spectral: each of %d rows must have a label, got %d labels", n, len(y))
 	}
-	if floats.HasNaN(y) || math.IsInf(floats.Norm(y, math.Inf(1)), 0) || !finiteMatrix(z) {
+	size := mat.Norm(z, 1) + floats.Norm(y, math.Inf(1))
+	if floats.HasNaN(y) || math.IsNaN(size) || math.IsInf(size, 0) {
 		return nil, errors.New("spectral: features or labels are not finite")
 	}
 	if chol, ok := gramCholesky(z); ok {
@@ -133,11 +142,6 @@ func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	}
 	svd.SolveVecTo(&theta, mat.NewVecDense(n, y), rank)
 	return theta.RawVector().Data, nil
-}
-
-func finiteMatrix(z *mat.Dense) bool {
-	norm := mat.Norm(z, 1)
-	return !math.IsNaN(norm) && !math.IsInf(norm, 0)
 }
 
 // gramCholesky is the factor of ZZᵀ if Z is wide and the squared condition leaves half of the digits.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -48,10 +47,7 @@ func newInstance(p InstanceParams, seed uint64) *instance {
 		w.b.Set(0, j, 2*math.Pi*rng.Float64())
 	}
 	z := gaussian(rng, p.Centers, p.Inputs)
-	signs := make([]float64, p.Centers)
-	for j := range signs {
-		signs[j] = float64(2*rng.IntN(2) - 1)
-	}
+	signs := trial.Signs(rng, p.Centers)
 	var f, gram mat.Dense
 	if p.Exact {
 		f.CloneFrom(gaussKernel(w.x, z, p.Gamma))
@@ -72,12 +68,7 @@ func newInstance(p InstanceParams, seed uint64) *instance {
 }
 
 func gaussian(rng *rand.Rand, rows, cols int) *mat.Dense {
-	m := mat.NewDense(rows, cols, nil)
-	raw := m.RawMatrix().Data
-	for i := range raw {
-		raw[i] = rng.NormFloat64()
-	}
-	return m
+	return mat.NewDense(rows, cols, trial.Normals(rng, rows*cols, 1))
 }
 
 // gaussKernel is exp(−γ‖x−z‖²), [rows of x, rows of z].
@@ -113,7 +104,6 @@ func (w *instance) features(x *mat.Dense, gamma float64) *mat.Dense {
 	return phi
 }
 
-// sample is a drawn training or validation set: atoms and labels.
 type sample struct {
 	at []int
 	y  []float64
@@ -131,11 +121,6 @@ func (w *instance) sample(n int, rng *rand.Rand) sample {
 	return s
 }
 
-func (s sample) join(t sample) sample {
-	return sample{append(slices.Clone(s.at), t.at...), append(slices.Clone(s.y), t.y...)}
-}
-
-// rows are the features of the sample.
 func (s sample) rows(phi *mat.Dense) *mat.Dense {
 	_, d := phi.Dims()
 	rows := mat.NewDense(len(s.at), d, nil)

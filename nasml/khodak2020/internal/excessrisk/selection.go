@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -81,24 +82,12 @@ type bounds struct {
 	train          int
 }
 
-func (b bounds) deviation(valid, configs int) float64 {
-	return lossBound * math.Sqrt(2/float64(valid)*(math.Log(float64(configs))+math.Log(1/b.delta)))
-}
-
-func (b bounds) hoeffding(n int) float64 {
-	return lossBound * math.Sqrt(math.Log(1/b.delta)/(2*float64(n)))
-}
-
-func (b bounds) theoremA2(valid, configs int) float64 {
-	return b.epsilon + b.hoeffding(valid) + b.deviation(valid, configs)
-}
-
-func (b bounds) theorem31(valid, configs int) float64 {
-	return b.epsilon + 1.5*b.deviation(valid, configs)
-}
-
-func (b bounds) corollaryA4(valid, configs int) float64 {
-	return b.generalisation + b.hoeffding(valid) + b.hoeffding(b.train) + b.deviation(valid, configs)
+// rightSides are those of Theorem A.2, Theorem 3.1 and Corollary A.4.
+func (b bounds) rightSides(valid, configs int) (theoremA2, theorem31, corollaryA4 float64) {
+	hoeffding := func(n int) float64 { return lossBound * math.Sqrt(math.Log(1/b.delta)/(2*float64(n))) }
+	deviation := lossBound * math.Sqrt(2/float64(valid)*(math.Log(float64(configs))+math.Log(1/b.delta)))
+	return b.epsilon + hoeffding(valid) + deviation, b.epsilon + 1.5*deviation,
+		b.generalisation + hoeffding(valid) + hoeffding(b.train) + deviation
 }
 
 // choose draws validation sets of one size and lets each choose among the
@@ -122,18 +111,102 @@ func (t Selection) choose(
 			add("excess", risks[c])
 			add("selection", risks[c]-slices.Min(risks[:k]))
 			add("gap", risks[c]+noise-losses[c])
-			add("broken_a2", indicator(risks[c] > star.theoremA2(n, k)))
-			add("broken_31", indicator(risks[c] > star.theorem31(n, k)))
-			add("broken_a4", indicator(risks[c] > star.corollaryA4(n, k)))
-			add("bound", star.theoremA2(n, k))
+			a2, t31, a4 := star.rightSides(n, k)
+			add("broken_a2", trial.Indicator(risks[c] > a2))
+			add("broken_31", trial.Indicator(risks[c] > t31))
+			add("broken_a4", trial.Indicator(risks[c] > a4))
+			add("bound", a2)
 		}
 	}
 	return out
 }
 
-func indicator(yes bool) float64 {
-	if yes {
-		return 1
+// Kernel is Corollary A.3: the target is in the RKHS of the best kernel,
+// and the learner has d = κ·√|T|·log(√|T|/δ) random features of each kernel.
+type Kernel struct {
+	Part     string         `json:"part"` // "kernel"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"` // |C|
+	Train    int            `json:"train"` // |T| = |V|
+	Factor   []float64      `json:"factor"`
+	Delta    float64        `json:"delta"`
+}
+
+// Run gives for every factor κ the excess risk of the configuration that the
+// validation set chooses, with λ = 1/√|T| on the mean of the losses.
+func (t Kernel) Run(seed uint64) (trial.Result, error) {
+	var excess, dims []float64
+	for _, kappa := range t.Factor {
+		p, root := t.Instance, math.Sqrt(float64(t.Train))
+		p.Dim, p.Exact = max(1, int(math.Ceil(kappa*root*math.Log(root/t.Delta)))), true
+		w := newInstance(p, seed)
+		rng := trial.RNG(seed, "kernel")
+		grid := gammas(t.Count, t.Range, p.Gamma, rng)
+		train, valid := w.sample(t.Train, rng), w.sample(t.Train, rng)
+		var risks, losses []float64
+		for _, gamma := range grid {
+			f, _, err := fit(w.features(w.x, gamma), train, root)
+			if err != nil {
+				return trial.Result{}, fmt.Errorf("|T| = %d, γ = %v: %w", t.Train, gamma, err)
+			}
+			risks, losses = append(risks, w.excess(f)), append(losses, empirical(f, valid))
+		}
+		excess, dims = append(excess, risks[floats.MinIdx(losses)]), append(dims, float64(p.Dim))
 	}
-	return 0
+	return trial.Result{Series: map[string][]float64{"excess": excess, "dim": dims}}, nil
+}
+
+// Joint compares the bilevel choice with joint ERM over T ∪ V.
+type Joint struct {
+	Part     string         `json:"part"` // "joint"
+	Instance InstanceParams `json:"world"`
+	Range    [2]float64     `json:"range"`
+	Count    int            `json:"count"`
+	Size     int            `json:"size"` // |T| = |V|
+	Lambda   []float64      `json:"lambda"`
+}
+
+// Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the
+// bilevel choice and of joint ERM, and the smallest excess risk of a
+// configuration trained on T. The losses of the objectives are not clipped, as
+// in (2).
+func (t Joint) Run(seed uint64) (trial.Result, error) {
+	w := newInstance(t.Instance, seed)
+	rng := trial.RNG(seed, "joint")
+	grid := gammas(t.Count, t.Range, t.Instance.Gamma, nil)
+	train, valid := w.sample(t.Size, rng), w.sample(t.Size, rng)
+	all := sample{slices.Concat(train.at, valid.at), slices.Concat(train.y, valid.y)}
+	var maps []*mat.Dense
+	for _, gamma := range grid {
+		maps = append(maps, w.features(w.x, gamma))
+	}
+	series := map[string][]float64{}
+	add := func(name string, v float64) { series[name] = append(series[name], v) }
+	for _, lambda := range t.Lambda {
+		var risks, losses, jointRisks, objectives []float64
+		for _, phi := range maps {
+			f, _, err := fit(phi, train, lambda)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			joint, objective, err := fit(phi, all, lambda)
+			if err != nil {
+				return trial.Result{}, err
+			}
+			loss := 0.0
+			for i, x := range valid.at {
+				loss += (f[x] - valid.y[i]) * (f[x] - valid.y[i])
+			}
+			risks, losses = append(risks, w.excess(f)), append(losses, loss)
+			jointRisks, objectives = append(jointRisks, w.excess(joint)), append(objectives, objective)
+		}
+		chosen, joint := floats.MinIdx(losses), floats.MinIdx(objectives)
+		add("bilevel", risks[chosen])
+		add("bilevel_gamma", math.Log10(grid[chosen]))
+		add("joint", jointRisks[joint])
+		add("joint_gamma", math.Log10(grid[joint]))
+		add("best", slices.Min(risks))
+	}
+	return trial.Result{Series: series}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // imageProblem is ridge regression on random Fourier features of images.
@@ -116,7 +117,7 @@ func (m *imageModel) values(ctx context.Context, s split, of []int) (losses, err
 		return nil, nil, err
 	}
 	for i, class := range features.Classes(scores) {
-		label, loss, wrong := m.p.labels[s][i], 0.0, 0.0
+		label, loss := m.p.labels[s][i], 0.0
 		for j, v := range scores.RawRowView(i) {
 			y := -1.0
 			if j == label {
@@ -124,10 +125,7 @@ func (m *imageModel) values(ctx context.Context, s split, of []int) (losses, err
 			}
 			loss += (v - y) * (v - y)
 		}
-		if class != label {
-			wrong = 1
-		}
-		losses, errs = append(losses, loss), append(errs, wrong)
+		losses, errs = append(losses, loss), append(errs, trial.Indicator(class != label))
 	}
 	return losses, errs, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // reviewProblem is a linear SVM on hashed bags of n-grams of reviews.
@@ -98,14 +99,11 @@ func (m *reviewModel) values(ctx context.Context, s split, of []int) (losses, er
 	labels := m.p.signs[s]
 	for i, score := range m.fit.Scores(x) {
 		margin := float64(labels[i]) * score
-		loss, wrong := max(0, 1-margin), 0.0
+		loss := max(0, 1-margin)
 		if m.squared {
 			loss *= loss
 		}
-		if margin <= 0 {
-			wrong = 1
-		}
-		losses, errs = append(losses, loss), append(errs, wrong)
+		losses, errs = append(losses, loss), append(errs, trial.Indicator(margin <= 0))
 	}
 	return losses, errs, nil
 }

@@ -122,7 +122,6 @@ func (s *search) run(ctx context.Context) (trial.Result, error) {
 	}}, err
 }
 
-// drawSeed names the features of one solver call.
 func (s *search) drawSeed(parts ...string) uint64 {
 	return trial.RNG(s.seed, append([]string{"features"}, parts...)...).Uint64()
 }
@@ -136,7 +135,6 @@ type snapshot struct {
 	tested float64
 }
 
-// record looks at the test examples and the oracle and appends a call.
 func (s *search) record(ctx context.Context, m snapshot, observed func() (float64, error)) error {
 	begun := time.Now()
 	seen, oracle := 1.0, 1.0
@@ -173,7 +171,6 @@ func (s *search) oracle(ctx context.Context, config int) (float64, error) {
 	return s.oracles[config], err
 }
 
-// share is Algorithm 1 or Fast Weight-Sharing, and the training of the winner.
 func (s *search) share(ctx context.Context) error {
 	growth := 1.0
 	if s.Method == FastWeightSharing {
@@ -183,10 +180,7 @@ func (s *search) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool := make([]int, s.Configs)
-	for i := range pool {
-		pool[i] = i
-	}
+	pool := trial.Indices(0, s.Configs)
 	var models []model
 	var spent []cost
 	points := halving.Points{Train: s.p.points(trainSplit), Valid: s.p.points(validSplit)}
@@ -215,18 +209,24 @@ func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []
 	if s.Method == FastWeightSharing { // another dimension, other features
 		draw = s.drawSeed("shared", strconv.Itoa(round.Number))
 	}
-	m, spent, err := s.p.train(ctx, configsOf(round, round.Train), round.Dim, draw, false)
+	return s.fit(ctx, configsOf(round, round.Train), configsOf(round, round.Valid), round.Dim, draw, false)
+}
+
+// fit trains a classifier and scores the validation examples with it; both count as the search's cost.
+func (s *search) fit(
+	ctx context.Context, train, valid []int, d int, draw uint64, alone bool,
+) (model, []float64, error) {
+	m, spent, err := s.p.train(ctx, train, d, draw, alone)
 	if err != nil {
 		return nil, nil, err
 	}
 	begun := time.Now()
-	losses, errs, err := m.values(ctx, validSplit, configsOf(round, round.Valid))
+	losses, errs, err := m.values(ctx, validSplit, valid)
 	spent.seconds += time.Since(begun).Seconds()
 	s.spent.add(spent)
 	return m, s.scores(losses, errs), err
 }
 
-// scores are what validation examples are judged by.
 func (s *search) scores(losses, errs []float64) []float64 {
 	if s.rules.Score == "error" {
 		return errs
@@ -234,7 +234,6 @@ func (s *search) scores(losses, errs []float64) []float64 {
 	return losses
 }
 
-// configsOf are the configurations of examples, by their place in the pool.
 func configsOf(round halving.Round[int], of []int) []int {
 	out := make([]int, len(of))
 	for i, c := range of {
@@ -243,10 +242,9 @@ func configsOf(round halving.Round[int], of []int) []int {
 	return out
 }
 
-// testError is that of a classifier under one configuration.
 func testError(ctx context.Context, m model, config int) (float64, error) {
 	_, errs, err := m.values(ctx, testSplit, []int{config})
-	return mean(errs), err
+	return trial.Mean(errs), err
 }
 
 // retrain trains the winner by itself with all features: one more call.
@@ -261,7 +259,7 @@ func (s *search) retrain(ctx context.Context, winner int) error {
 	if err != nil {
 		return err
 	}
-	end := snapshot{dim: s.Dim, best: winner, score: mean(s.scores(losses, errs)), spent: s.spent}
+	end := snapshot{dim: s.Dim, best: winner, score: trial.Mean(s.scores(losses, errs)), spent: s.spent}
 	return s.record(ctx, end, func() (float64, error) { return testError(ctx, m, winner) })
 }
 
@@ -310,24 +308,17 @@ func (s *search) alone(ctx context.Context) error {
 // try trains one configuration by itself and returns its validation score and
 // its test error.
 func (s *search) try(ctx context.Context, config, d, number int) (score, test float64, err error) {
-	m, spent, err := s.p.train(ctx, []int{config}, d, s.drawSeed(s.Method, strconv.Itoa(number)), true)
+	only, draw := []int{config}, s.drawSeed(s.Method, strconv.Itoa(number))
+	m, scores, err := s.fit(ctx, only, only, d, draw, true)
 	if err != nil {
 		return 0, 0, err
 	}
 	begun := time.Now()
-	losses, errs, err := m.values(ctx, validSplit, []int{config})
-	if err != nil {
-		return 0, 0, err
-	}
-	spent.seconds += time.Since(begun).Seconds()
-	s.spent.add(spent)
-	begun = time.Now()
 	test, err = testError(ctx, m, config)
 	s.tested += time.Since(begun).Seconds()
-	return mean(s.scores(losses, errs)), test, err
+	return trial.Mean(scores), test, err
 }
 
-// lambdaProblem trains every configuration with a λ of its own.
 type lambdaProblem struct {
 	problem
 	with    func(lambda float64) problem

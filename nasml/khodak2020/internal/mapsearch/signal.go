@@ -56,7 +56,7 @@ func signal(ctx context.Context, p problem, n, d int, seed uint64, step func(str
 		}
 		accuracy := func(m model) (float64, error) {
 			_, errs, err := m.values(ctx, validSplit, []int{c})
-			return 1 - mean(errs), err
+			return 1 - trial.Mean(errs), err
 		}
 		with, err := accuracy(shared)
 		if err != nil {

@@ -15,13 +15,12 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// function is an activation and its derivative.
 type function struct{ value, slope func(z float64) float64 }
 
-// known are the activations by their names in parameters.
 var known = map[string]function{
 	"identity": {func(z float64) float64 { return z }, func(float64) float64 { return 1 }},
-	"relu":     {func(z float64) float64 { return max(z, 0) }, heaviside},
+	"relu": {func(z float64) float64 { return max(z, 0) },
+		func(z float64) float64 { return trial.Indicator(z > 0) }},
 	"sigmoid":  {sigmoid, func(z float64) float64 { s := sigmoid(z); return s * (1 - s) }},
 	"softplus": {func(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }, sigmoid},
 	"tanh":     {math.Tanh, func(z float64) float64 { t := math.Tanh(z); return 1 - t*t }},
@@ -51,13 +50,6 @@ func find(name string) (function, error) {
 func Check(name string) error {
 	_, err := find(name)
 	return err
-}
-
-func heaviside(z float64) float64 {
-	if z > 0 {
-		return 1
-	}
-	return 0
 }
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
@@ -128,7 +120,6 @@ func NewTask(im Images, net Net, seed uint64) (*Task, error) {
 	return t, nil
 }
 
-// pixels are chosen images as rows, with targets ±1.
 func pixels(im Images, index []int, classes [2]int) (*mat.Dense, []float64) {
 	x, y := mat.NewDense(len(index), len(im.Pixels(0)), nil), make([]float64, len(index))
 	for i, at := range index {
@@ -246,16 +237,10 @@ func (t *Task) sharpness(alpha []float64) float64 {
 	return largest
 }
 
-// losses are what a network is judged by, under their names in parameters.
 var losses = map[string]func(y, f float64) float64{
 	"hinge":   func(y, f float64) float64 { return max(0, 1-y*f) },
 	"squared": func(y, f float64) float64 { return (y - f) * (y - f) },
-	"error": func(y, f float64) float64 {
-		if y*f <= 0 {
-			return 1
-		}
-		return 0
-	},
+	"error":   func(y, f float64) float64 { return trial.Indicator(y*f <= 0) },
 }
 
 // Losses are the losses of every example.

@@ -50,7 +50,8 @@ func TestNetEqualsGradientDescentInW(t *testing.T) {
 		for j := range net.Width {
 			z := floats.Dot(w.RawRowView(j), x)
 			f += task.head[j] * (alpha[0]*max(z, 0) + alpha[1]*math.Tanh(z))
-			slopes = append(slopes, task.head[j]*(alpha[0]*heaviside(z)+alpha[1]*(1-math.Tanh(z)*math.Tanh(z))))
+			slope := alpha[0]*trial.Indicator(z > 0) + alpha[1]*(1-math.Tanh(z)*math.Tanh(z))
+			slopes = append(slopes, task.head[j]*slope)
 		}
 		return f, slopes
 	}

@@ -20,12 +20,12 @@ import (
 
 // Part is what a trial depends on, beside its seed. What does not apply stays 0 and changes no key.
 type Part struct {
-	Part        string       `json:"part"` // "descent", "kernel", "align" or "paired"
-	World       neural.World `json:"world"`
-	Activations []string     `json:"activations"`
-	Alphas      int          `json:"alphas,omitempty"`
-	Train       int          `json:"train"`
-	Pool        int          `json:"pool"`
+	Part        string        `json:"part"` // "descent", "kernel", "align" or "paired"
+	Source      neural.Source `json:"world"`
+	Activations []string      `json:"activations"`
+	Alphas      int           `json:"alphas,omitempty"`
+	Train       int           `json:"train"`
+	Pool        int           `json:"pool"`
 
 	Width   int     `json:"width,omitempty"`
 	C0      float64 `json:"c0,omitempty"`
@@ -37,7 +37,6 @@ type Part struct {
 	Ranks       []int `json:"ranks,omitempty"`
 }
 
-// job is a part with its examples and kernels.
 type job struct {
 	Part
 	neural.Notes
@@ -59,7 +58,7 @@ func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (_ tr
 		c.bound = max(c.bound, a.Bound())
 	}
 	c.tangent = spectral.NewTangent(c.acts...)
-	if c.train, c.rest, err = t.World.Draw(seed, t.Train, t.Pool, images); err != nil {
+	if c.train, c.rest, err = t.Source.Draw(seed, t.Train, t.Pool, images); err != nil {
 		return c.Result, err
 	}
 	part := map[string]func(context.Context) error{
@@ -91,7 +90,6 @@ func (c *job) onlyTrain(ctx context.Context) error {
 	return nil
 }
 
-// network is at W₀.
 func (c *job) network() (*network, error) {
 	_, d := c.train.X.Dims()
 	w0 := spectral.Normals(trial.RNG(c.seed, "weights"), c.Width, d)
@@ -110,9 +108,9 @@ func (c *job) descend(ctx context.Context, net *network, alpha []float64) (*desc
 // alphas are the points of Δ: corners, the middle, then random ones.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	all := neural.Corners(h)
+	all := spectral.Corners(h)
 	if h > 1 {
-		all = append(all, neural.Middle(h))
+		all = append(all, spectral.Middle(h))
 	}
 	return append(all, neural.RandomPoints(c.seed, h, c.Alphas)...)
 }
@@ -164,7 +162,6 @@ func (c *job) descents(ctx context.Context) error {
 	return c.choose(outputs)
 }
 
-// describe notes what a descent did at α.
 func (c *job) describe(alpha []float64, done *descent) error {
 	k := spectral.Symmetric(c.own.At(alpha))
 	term, err := c.term(k, c.train.Y)
@@ -210,7 +207,7 @@ func (c *job) predict(k *mat.SymDense, alpha []float64) ([]float64, error) {
 // and linear functions have a small norm in every kernel, so that yᵀK̄⁻¹y ≤ 1/(cos φ Σⱼ αⱼEσⱼ′)². It is 0 for other
 // sources.
 func (c *job) analyticCap(alpha []float64) float64 {
-	if c.World.Data != neural.Cap {
+	if c.Source.Data != neural.Cap {
 		return 0
 	}
 	var slope float64
@@ -219,10 +216,9 @@ func (c *job) analyticCap(alpha []float64) float64 {
 			slope += a * b * c.tangent.Pair(i, j, 0) // (Σ αⱼEσⱼ′)², as u and v are independent
 		}
 	}
-	return 2 * c.bound / (c.World.CosPhi * math.Sqrt(slope*float64(c.Train)))
+	return 2 * c.bound / (c.Source.CosPhi * math.Sqrt(slope*float64(c.Train)))
 }
 
-// kernels selects among the interpolants of infinite width.
 func (c *job) kernels(ctx context.Context) error {
 	if err := c.openKernels(); err != nil {
 		return err
@@ -292,7 +288,7 @@ func chooseOnce(rng *rand.Rand, losses [][]float64, means []float64, n int) (alp
 // random, trains the kernel on one half and tests on the other. Series over the ranks: term, error; values:
 // random_term, random_error.
 func (c *job) align(context.Context) error {
-	alpha := neural.Middle(len(c.acts))
+	alpha := spectral.Middle(len(c.acts))
 	blocks, err := c.tangent.Blocks(c.rest.X, c.rest.X)
 	if err != nil {
 		return err
@@ -313,10 +309,7 @@ func (c *job) align(context.Context) error {
 		c.Note("term", term)
 		c.Note("error", wrong)
 	}
-	for i := range labels {
-		labels[i] = float64(2*rng.IntN(2) - 1)
-	}
-	c.Values["random_term"], c.Values["random_error"], err = c.half(whole, order, labels)
+	c.Values["random_term"], c.Values["random_error"], err = c.half(whole, order, trial.Signs(rng, c.Pool))
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/neural"
@@ -65,7 +66,6 @@ func rowSpan(x *mat.Dense) (*mat.Dense, error) {
 	return &v, nil
 }
 
-// descent is what gradient descent at one α did.
 type descent struct {
 	Eta        float64   // step size 1/λ_max(K̂_α)
 	Errors     []float64 // training 0-1 error before each step and after the last
@@ -103,7 +103,9 @@ func (net *network) descend(ctx context.Context, sigma *spectral.Table, steps in
 		return nil, err
 	}
 	d.Reached = lastAbove(d.Errors, epsilon)
-	d.Movement = moved(w, net.w0)
+	var moved mat.Dense
+	moved.Sub(w, net.w0)
+	d.Movement = mat.Norm(&moved, 2) / mat.Norm(net.w0, 2)
 	d.Train = net.forward(sigma, net.x, nil, w).f
 	d.Pool = net.forward(sigma, net.pool, net.poolRest, w).f
 	cross := net.gram(net.pool, startPool.slopes, net.x, start.slopes)
@@ -114,7 +116,6 @@ func (net *network) descend(ctx context.Context, sigma *spectral.Table, steps in
 	return d, nil
 }
 
-// walk runs the steps and returns the weights after them.
 func (net *network) walk(ctx context.Context, sigma *spectral.Table, steps int, d *descent) (*mat.Dense, error) {
 	w := mat.DenseCopyOf(net.w0)
 	grad := new(mat.Dense)
@@ -180,14 +181,10 @@ func (net *network) gram(x, slopes, z, other *mat.Dense) *mat.Dense {
 	return &k
 }
 
-// linear is the linearized network on the pool after T steps.
 func (net *network) linear(f0, pool0 []float64, cross *mat.Dense, values []float64, vectors *mat.Dense,
 	eta float64, steps int) []float64 {
 	n := len(net.y)
-	residual := mat.NewVecDense(n, nil)
-	for i := range n {
-		residual.SetVec(i, net.y[i]-f0[i])
-	}
+	residual := mat.NewVecDense(n, floats.SubTo(make([]float64, n), net.y, f0))
 	var inEigen, coefficients, out mat.VecDense
 	inEigen.MulVec(vectors.T(), residual)
 	for j, lambda := range values {
@@ -199,11 +196,7 @@ func (net *network) linear(f0, pool0 []float64, cross *mat.Dense, values []float
 	}
 	coefficients.MulVec(vectors, &inEigen)
 	out.MulVec(cross, &coefficients)
-	f := make([]float64, len(pool0))
-	for i := range f {
-		f[i] = pool0[i] + out.AtVec(i)
-	}
-	return f
+	return floats.AddTo(make([]float64, len(pool0)), pool0, out.RawVector().Data)
 }
 
 // needed is log(‖r₀‖²/(εn))/(2ηλ_min); infinite where λ_min ≤ 0.
@@ -242,10 +235,4 @@ func squares(f, y []float64) (sum float64) {
 		sum += (f[i] - y[i]) * (f[i] - y[i])
 	}
 	return sum
-}
-
-func moved(w, w0 *mat.Dense) float64 {
-	var d mat.Dense
-	d.Sub(w, w0)
-	return mat.Norm(&d, 2) / mat.Norm(w0, 2)
 }

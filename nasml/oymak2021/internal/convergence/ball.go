@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // ballMax is the maximum of αᵀEα + 2⟨b, α⟩ over the unit ball, exactly: by strong duality of a quadratic with one
@@ -74,9 +76,7 @@ func newTight(rng *rand.Rand, h, n int) tight {
 	g, y := mat.NewDense(n, h, nil), make([]float64, n)
 	for i := range n {
 		row := g.RawRowView(i)
-		for j := range row {
-			row[j] = rng.NormFloat64()
-		}
+		copy(row, trial.Normals(rng, h, 1))
 		y[i] = row[0]/2 + rng.NormFloat64()/2
 	}
 	t := tight{second: new(mat.SymDense)}

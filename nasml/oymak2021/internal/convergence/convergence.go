@@ -7,29 +7,31 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
-	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // Case is a curve over n_V: what a trial depends on but its seed.
 type Case struct {
-	Part       string          `json:"part"`
-	Maps       int             `json:"maps,omitempty"` // h
-	Validation []int           `json:"validation"`
-	Repeats    int             `json:"repeats"`
-	World      *world.World    `json:"world,omitempty"`
-	Train      int             `json:"train,omitempty"`
-	Lambda     float64         `json:"lambda"`
-	Bad        bool            `json:"bad,omitempty"`
-	Candidates int             `json:"candidates,omitempty"`
-	Ascent     int             `json:"ascent,omitempty"`
-	Net        *activation.Net `json:"net,omitempty"`
-	Loss       string          `json:"loss,omitempty"`
-	Lipschitz  []float64       `json:"lipschitz,omitempty"`
+	Part       string           `json:"part"`
+	Maps       int              `json:"maps,omitempty"` // h
+	Validation []int            `json:"validation"`
+	Repeats    int              `json:"repeats"`
+	Instance   *instance.Params `json:"world,omitempty"`
+	Train      int              `json:"train,omitempty"`
+	Lambda     float64          `json:"lambda"`
+	Bad        bool             `json:"bad,omitempty"`
+	Candidates int              `json:"candidates,omitempty"`
+	Ascent     int              `json:"ascent,omitempty"`
+	Net        *activation.Net  `json:"net,omitempty"`
+	Loss       string           `json:"loss,omitempty"`
+	Lipschitz  []float64        `json:"lipschitz,omitempty"`
 }
 
 // Run computes one seed. Images are needed by "net" alone.
@@ -92,7 +94,7 @@ func (c Case) runLipschitz(seed uint64) trial.Result {
 // ∈ [0, 1], has h = 1 and Lipschitz constant L·|x|. It returns the supremum for every L of an ascending list, on a grid
 // of that step (the sum moves by at most max|x|·step/2 between two points).
 func cosines(rng *rand.Rand, n int, ls []float64, step float64) []float64 {
-	x := spectral.Normals(rng, 1, n).RawRowView(0)
+	x := trial.Normals(rng, n, 1)
 	out := make([]float64, len(ls))
 	at, sup := 0, 0.0
 	for i, l := range ls {
@@ -106,4 +108,94 @@ func cosines(rng *rand.Rand, n int, ls []float64, step float64) []float64 {
 		out[i] = sup
 	}
 	return out
+}
+
+// runNet trains a network for every candidate and draws validation samples from the pool: series as in runRidge,
+// without the gradient.
+func (c Case) runNet(ctx context.Context, seed uint64, images activation.Images) (trial.Result, error) {
+	task, err := activation.NewTask(images, *c.Net, seed)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	var losses [][]float64
+	var risks []float64
+	trainError, trainLoss := 0.0, 0.0
+	for _, alpha := range instance.Candidates(trial.RNG(seed, "candidates"), c.Maps, c.Candidates) {
+		train, pool, err := task.Train(ctx, alpha)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		each := activation.Losses(c.Loss, task.PoolY, pool)
+		losses, risks = append(losses, each), append(risks, trial.Mean(each))
+		trainError = max(trainError, trial.Mean(activation.Losses("error", task.Y, train)))
+		trainLoss = max(trainLoss, trial.Mean(activation.Losses("squared", task.Y, train)))
+	}
+	best, violations, centre := slices.Min(risks), 0.0, min(c.Maps, len(losses)-1)
+	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
+		index := validation.Draw(trial.RNG(seed, "validation", fmt.Sprint(n, rep)), c.Net.Pool, n)
+		gap, chosen := validation.Choose(losses, risks, index)
+		if chosen-best > 2*gap*(1+1e-12) {
+			violations++
+		}
+		sums["gap"] += gap
+		sums["fixed"] += math.Abs(validation.MeanAt(losses[centre], index) - risks[centre])
+		sums["excess"] = sums["excess"] + chosen - best // in this order of rounding
+		return nil
+	})
+	return trial.Result{Series: series, Values: map[string]float64{
+		"best": best, "worst": slices.Max(risks), "violations": violations,
+		"train": trainError, "train_loss": trainLoss,
+	}}, err
+}
+
+// CoverRadii are the ε of the covers, for a set of radius 1.
+var CoverRadii = []float64{0.8, 0.4, 0.2, 0.1}
+
+// cover covers a sample of the unit ball of R^h, h = 1, 2, 3 ("ball1"…), and of a circle in R^10 ("circle") greedily
+// with balls of radius ε. The centres are ε apart, so that their number is at most (1+2/ε)^h and at least the size of
+// the smallest cover of the sample by balls of radius ε.
+func cover(seed uint64) trial.Result {
+	const points = 20000
+	series := map[string][]float64{}
+	for h := 1; h <= 3; h++ {
+		rng := trial.RNG(seed, "ball", string(rune('0'+h)))
+		sample := make([][]float64, points)
+		for i := range sample {
+			sample[i] = ballPoint(rng, h)
+		}
+		series["ball"+string(rune('0'+h))] = coverSizes(sample)
+	}
+	rng := trial.RNG(seed, "circle")
+	plane := instance.Orthonormal(rng, 10, 2)
+	circle := make([][]float64, points/10)
+	for i := range circle {
+		angle := 2 * math.Pi * rng.Float64()
+		circle[i] = make([]float64, 10)
+		for k := range circle[i] {
+			circle[i][k] = plane.At(k, 0)*math.Cos(angle) + plane.At(k, 1)*math.Sin(angle)
+		}
+	}
+	series["circle"] = coverSizes(circle)
+	return trial.Result{Series: series}
+}
+
+func ballPoint(rng *rand.Rand, h int) []float64 {
+	x := trial.Normals(rng, h, 1)
+	floats.Scale(math.Pow(rng.Float64(), 1/float64(h))/floats.Norm(x, 2), x)
+	return x
+}
+
+// coverSizes are the sizes of greedy covers for every radius.
+func coverSizes(sample [][]float64) []float64 {
+	var sizes []float64
+	for _, eps := range CoverRadii {
+		var centres [][]float64
+		for _, x := range sample {
+			if !slices.ContainsFunc(centres, func(c []float64) bool { return floats.Distance(x, c, 2) <= eps }) {
+				centres = append(centres, x)
+			}
+		}
+		sizes = append(sizes, float64(len(centres)))
+	}
+	return sizes
 }

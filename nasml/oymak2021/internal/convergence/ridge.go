@@ -8,21 +8,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// ridge is feature-map selection on one training sample.
 type ridge struct {
 	Case
-	teacher *world.Teacher
+	teacher *instance.Teacher
 	train   *features.Mixture
 	fits    []fitted // the candidates
 	best    float64  // least risk of a candidate
 }
 
-// fitted is a candidate α with what its risk and hypergradient need.
 type fitted struct {
 	alpha []float64
 	w     []float64
@@ -57,7 +55,7 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 	worst, train, lipschitz, slope := 0.0, 0.0, 0.0, 0.0
 	for _, f := range r.fits {
 		worst, train = max(worst, f.risk), max(train, f.train)
-		lipschitz, slope = max(lipschitz, world.Largest(f.jac)), max(slope, 2*(1+norm(f.w)))
+		lipschitz, slope = max(lipschitz, instance.Largest(f.jac)), max(slope, 2*(1+norm(f.w)))
 	}
 	return trial.Result{Series: series, Values: map[string]float64{
 		"best": r.best, "worst": worst, "train": train, "lipschitz": lipschitz, "slope": slope,
@@ -67,7 +65,7 @@ func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
 
 // newRidge draws a training sample, with coin flips for labels if c.Bad, and fits the candidates.
 func (c Case) newRidge(seed uint64) (*ridge, error) {
-	r := &ridge{Case: c, teacher: world.NewTeacher(seed, *c.World), best: math.Inf(1)}
+	r := &ridge{Case: c, teacher: instance.NewTeacher(seed, *c.Instance), best: math.Inf(1)}
 	rng := trial.RNG(seed, "train")
 	x, y := r.teacher.Sample(rng, c.Train)
 	if c.Bad {
@@ -79,7 +77,7 @@ func (c Case) newRidge(seed uint64) (*ridge, error) {
 	if r.train, err = r.teacher.Mixture(x, y); err != nil {
 		return nil, err
 	}
-	for _, alpha := range world.Candidates(trial.RNG(seed, "candidates"), c.Maps, c.Candidates) {
+	for _, alpha := range instance.Candidates(trial.RNG(seed, "candidates"), c.Maps, c.Candidates) {
 		f, err := r.fit(alpha)
 		if err != nil {
 			return nil, err
@@ -109,14 +107,13 @@ func (r *ridge) fit(alpha []float64) (fitted, error) {
 	return out, nil
 }
 
-// validated is what one validation sample gives.
 type validated struct {
 	gap, gradient, fixed, chosen float64
 }
 
 // validate takes the suprema over the candidates and uphill from the largest gap: a lower bound of those over the
 // simplex.
-func (r *ridge) validate(dev world.Deviation) (validated, error) {
+func (r *ridge) validate(dev instance.Deviation) (validated, error) {
 	out := validated{}
 	least, at := math.Inf(1), 0
 	for i, f := range r.fits {
@@ -137,7 +134,7 @@ func (r *ridge) validate(dev world.Deviation) (validated, error) {
 }
 
 // ascend goes uphill from a fit by exponentiated steps that grow and shrink, and raises the suprema.
-func (r *ridge) ascend(dev world.Deviation, f fitted, out *validated) error {
+func (r *ridge) ascend(dev instance.Deviation, f fitted, out *validated) error {
 	eta := 1.0
 	for range r.Ascent {
 		gap, grad := dev.Gap(f.w)

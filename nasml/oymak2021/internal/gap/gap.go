@@ -5,9 +5,6 @@ package gap
 import (
 	"context"
 
-	"github.com/gomlx/compute"
-
-	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -17,19 +14,11 @@ type Trial struct {
 	Settings search.Settings `json:"settings"` // as their Key has them, with Parts and EvaluateEvery
 }
 
-// Run runs one search and returns the errors of the supernet, with θ as it is, after
-// the epochs that it was evaluated after: "train" on the images of the weights,
-// "validation" on those of the architecture, "test" on others, and the mean cross
-// entropy of the training batches in "loss".
-func Run(
-	ctx context.Context, b compute.Backend, s search.Settings, set *images.Images, seed uint64, o search.Options,
-) (trial.Result, error) {
-	runner, err := search.New(b, s, set)
-	if err != nil {
-		return trial.Result{}, err
-	}
-	defer runner.Close()
-	c, err := runner.Search(ctx, seed, o)
+// Run runs one search and returns the errors of the supernet, with θ as it is, after the epochs that it was evaluated
+// after: "train" on the images of the weights, "validation" on those of the architecture, "test" on others, and in
+// "loss" the mean cross entropy of the training batches.
+func Run(ctx context.Context, r *search.Runner, seed uint64, o search.Options) (trial.Result, error) {
+	c, err := r.Search(ctx, seed, o)
 	if err != nil {
 		return trial.Result{}, err
 	}
@@ -42,7 +31,6 @@ func Run(
 	}, nil
 }
 
-// errorOf are the shares of wrong answers.
 func errorOf(accuracy []float64) []float64 {
 	out := make([]float64, len(accuracy))
 	for i, a := range accuracy {

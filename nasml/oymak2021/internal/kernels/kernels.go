@@ -17,20 +17,19 @@ import (
 
 // Part is what a trial depends on, beside its seed. What does not apply stays 0.
 type Part struct {
-	Part        string       `json:"part"` // "features", "width", "lambda", "singular", "depth" or "deep"
-	World       neural.World `json:"world"`
-	Activations []string     `json:"activations,omitempty"`
-	Alphas      int          `json:"alphas,omitempty"`
-	Train       int          `json:"train,omitempty"`
-	Trains      []int        `json:"trains,omitempty"`
-	Widths      []int        `json:"widths,omitempty"`
-	C0s         []float64    `json:"c0s,omitempty"`
-	Depths      []int        `json:"depths,omitempty"`
-	Gain        float64      `json:"gain,omitempty"`
-	Ridge       float64      `json:"ridge,omitempty"`
+	Part        string        `json:"part"` // "features", "width", "lambda", "singular", "depth" or "deep"
+	Source      neural.Source `json:"world"`
+	Activations []string      `json:"activations,omitempty"`
+	Alphas      int           `json:"alphas,omitempty"`
+	Train       int           `json:"train,omitempty"`
+	Trains      []int         `json:"trains,omitempty"`
+	Widths      []int         `json:"widths,omitempty"`
+	C0s         []float64     `json:"c0s,omitempty"`
+	Depths      []int         `json:"depths,omitempty"`
+	Gain        float64       `json:"gain,omitempty"`
+	Ridge       float64       `json:"ridge,omitempty"`
 }
 
-// job is a part under way.
 type job struct {
 	Part
 	neural.Notes
@@ -56,14 +55,14 @@ func (t Part) Run(ctx context.Context, seed uint64, images *neural.Images) (tria
 }
 
 func (c *job) inputs(n int) (*mat.Dense, error) {
-	e, _, err := c.World.Draw(c.seed, n, 1, c.images)
+	e, _, err := c.Source.Draw(c.seed, n, 1, c.images)
 	return e.X, err
 }
 
 // alphas are the middle of the simplex, its corners and random points.
 func (c *job) alphas() [][]float64 {
 	h := len(c.acts)
-	return slices.Concat([][]float64{neural.Middle(h)}, neural.Corners(h), neural.RandomPoints(c.seed, h, c.Alphas))
+	return slices.Concat([][]float64{spectral.Middle(h)}, spectral.Corners(h), neural.RandomPoints(c.seed, h, c.Alphas))
 }
 
 // features compares φ_α with Σⱼ αⱼφⱼ and with central differences of the network, at a random α. Values: additive,
@@ -74,7 +73,7 @@ func (c *job) features(context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := spectral.Normals(trial.RNG(c.seed, "weights"), k, c.World.Dim)
+	w := spectral.Normals(trial.RNG(c.seed, "weights"), k, c.Source.Dim)
 	alpha := spectral.SimplexPoint(trial.RNG(c.seed, "alpha"), len(c.acts))
 	sigma := spectral.Mixture{Activations: c.acts, Alpha: alpha}
 	for _, c0 := range c.C0s {
@@ -85,7 +84,7 @@ func (c *job) features(context.Context) error {
 		c.Note("largest", hi)
 	}
 	v := neural.OutputWeights(k, 1)
-	phi, sum := spectral.Features(sigma.Eval, x, w, v), mat.NewDense(n, k*c.World.Dim, nil)
+	phi, sum := spectral.Features(sigma.Eval, x, w, v), mat.NewDense(n, k*c.Source.Dim, nil)
 	for j, a := range c.acts {
 		one := spectral.Features(a.Eval, x, w, v)
 		one.Scale(alpha[j], one)
@@ -164,7 +163,7 @@ func (c *job) lambda(ctx context.Context) error {
 		if n != slices.Max(c.Trains) {
 			continue
 		}
-		for _, alpha := range neural.Corners(len(c.acts)) {
+		for _, alpha := range spectral.Corners(len(c.acts)) {
 			lo, _ := spectral.EigenRange(spectral.Symmetric(b.At(alpha)))
 			c.Note("corner", lo)
 		}
@@ -186,7 +185,7 @@ func (c *job) smallest(b *spectral.Blocks) {
 		}
 		sphere = min(sphere, found)
 	}
-	_, norm := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(h))))
+	_, norm := spectral.EigenRange(spectral.Symmetric(b.At(spectral.Middle(h))))
 	c.Note("sphere", sphere)
 	c.Note("certified", b.CertifiedSmallest())
 	c.Note("norm", norm)
@@ -221,7 +220,7 @@ func (c *job) singular() error {
 		if err != nil {
 			return err
 		}
-		lo, hi := spectral.EigenRange(spectral.Symmetric(b.At(neural.Middle(2))))
+		lo, hi := spectral.EigenRange(spectral.Symmetric(b.At(spectral.Middle(2))))
 		c.Values[name] = lo / hi
 	}
 	return nil
@@ -267,4 +266,106 @@ func ridgePredictors(net spectral.Deep, alpha []float64, rho *mat.Dense, y []flo
 		all = append(all, f.RawVector().Data)
 	}
 	return all, nil
+}
+
+// depth measures the Lipschitz constant in α of the linearized network of infinite width with a ridge,
+//
+//	f_α(x) = K_α(x, X)(K_α + λI)⁻¹y,   λ = Ridge·tr(K_α)/n,
+//
+// as the largest norm over Δ and a pool of inputs of its gradient along the simplex, by central differences. Series
+// over D: lipschitz.
+func (c *job) depth(ctx context.Context) error {
+	const pool, step = 40, 1e-4
+	train, rest, err := c.Source.Draw(c.seed, c.Train, pool, c.images)
+	if err != nil {
+		return err
+	}
+	both, rho := new(mat.Dense), new(mat.Dense)
+	both.Stack(train.X, rest.X)
+	rho.Mul(both, train.X.T())
+	net := spectral.Deep{Activations: c.acts, Depth: slices.Max(c.Depths), Gain: c.Gain}
+	lipschitz := make([]float64, net.Depth)
+	for _, alpha := range c.alphas() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		steepest, err := c.steepest(net, alpha, rho, train.Y, step)
+		if err != nil {
+			return fmt.Errorf("gain %v, α = %.3v: %w", c.Gain, alpha, err)
+		}
+		for d, s := range steepest {
+			lipschitz[d] = max(lipschitz[d], s)
+		}
+	}
+	for _, depth := range c.Depths {
+		c.Note("lipschitz", lipschitz[depth-1])
+	}
+	return nil
+}
+
+// steepest is max_x ‖∇_α f_α(x)‖₂ along the simplex, for the depths 1…D.
+func (c *job) steepest(net spectral.Deep, alpha []float64, rho *mat.Dense, y []float64, step float64) (
+	[]float64, error) {
+	rows, n := rho.Dims()
+	h := len(alpha)
+	gradient := make([][][]float64, h) // [j][depth][row]
+	for j := range h {
+		up, down := slices.Clone(alpha), slices.Clone(alpha)
+		up[j] += step
+		down[j] -= step
+		above, err := ridgePredictors(net, up, rho, y, c.Ridge)
+		if err != nil {
+			return nil, err
+		}
+		below, err := ridgePredictors(net, down, rho, y, c.Ridge)
+		if err != nil {
+			return nil, err
+		}
+		for d := range above {
+			for i := range above[d] {
+				above[d][i] = (above[d][i] - below[d][i]) / (2 * step)
+			}
+		}
+		gradient[j] = above
+	}
+	steepest := make([]float64, net.Depth)
+	for d := range steepest {
+		for i := n; i < rows; i++ {
+			steepest[d] = max(steepest[d], alongSimplex(gradient, d, i))
+		}
+	}
+	return steepest, nil
+}
+
+// deep measures sup_α ‖K̂_α − K_α‖/‖K_α‖ of deep networks over the widths. Series: sup.
+func (c *job) deep(ctx context.Context) error {
+	x, err := c.inputs(c.Train)
+	if err != nil {
+		return err
+	}
+	rho := new(mat.Dense)
+	rho.Mul(x, x.T())
+	net := spectral.Deep{Activations: c.acts, Depth: c.Depths[0], Gain: c.Gain}
+	for _, k := range c.Widths {
+		rng := trial.RNG(c.seed, "weights", fmt.Sprint(k))
+		weights := []*mat.Dense{spectral.Normals(rng, k, c.Source.Dim)}
+		for range net.Depth - 1 {
+			weights = append(weights, spectral.Normals(rng, k, k))
+		}
+		signs, sup := neural.OutputWeights(k, float64(k)), 0.0
+		for _, alpha := range c.alphas() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			limit, err := net.Kernel(alpha, rho)
+			if err != nil {
+				return err
+			}
+			scale := spectral.Norm(spectral.Symmetric(limit))
+			limit.Sub(limit, net.WideKernel(alpha, x, weights, signs))
+			sup = max(sup, spectral.Norm(spectral.Symmetric(limit))/scale)
+		}
+		c.Note("sup", sup)
+	}
+	return nil
 }

@@ -58,9 +58,9 @@ func (c Case) Run(ctx context.Context, seed uint64, images activation.Images) (t
 			return trial.Result{}, err
 		}
 		each := activation.Losses(c.Loss, task.PoolY, pool)
-		add("test", validation.Mean(each))
-		add("train", validation.Mean(activation.Losses(c.Loss, task.Y, train)))
-		worst = max(worst, validation.Mean(activation.Losses("error", task.Y, train)))
+		add("test", trial.Mean(each))
+		add("train", trial.Mean(activation.Losses(c.Loss, task.Y, train)))
+		worst = max(worst, trial.Mean(activation.Losses("error", task.Y, train)))
 		for _, n := range c.Validation {
 			add(ValidationLoss(n), validation.MeanAt(each, index[n]))
 		}

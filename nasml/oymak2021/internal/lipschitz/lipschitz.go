@@ -12,23 +12,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/nasml/lab/nasml/features"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // Case is what a trial depends on but its seed: Δ is the simplex times
 // Scale, with λ in [Lambda, Lambda + Range].
 type Case struct {
-	World      world.World `json:"world"`
-	Train      int         `json:"train"`
-	Lambda     float64     `json:"lambda"`
-	Range      float64     `json:"range"`
-	Scale      float64     `json:"scale"`
-	Candidates int         `json:"candidates"`
-	Pool       int         `json:"pool"`
-	Validation []int       `json:"validation"`
-	Repeats    int         `json:"repeats"`
+	Instance   instance.Params `json:"world"`
+	Train      int             `json:"train"`
+	Lambda     float64         `json:"lambda"`
+	Range      float64         `json:"range"`
+	Scale      float64         `json:"scale"`
+	Candidates int             `json:"candidates"`
+	Pool       int             `json:"pool"`
+	Validation []int           `json:"validation"`
+	Repeats    int             `json:"repeats"`
 }
 
 // Radius is R, the ℓ₁ radius of Δ with λ as its last coordinate, at least 1.
@@ -48,7 +48,7 @@ func (c Case) derived(lambda0, y float64) float64 {
 	n, r := float64(c.Train), c.Scale // φ_α is bounded by the ℓ₁ norm of α alone
 	first := 2*r*math.Sqrt(n)*y/lambda0 + 2*r*r*r*math.Pow(n, 1.5)*y/(lambda0*lambda0)
 	last := r * r * math.Sqrt(n) * y / (lambda0 * lambda0)
-	return math.Sqrt(float64(c.World.Maps)*first*first + last*last)
+	return math.Sqrt(float64(c.Instance.Maps)*first*first + last*last)
 }
 
 // ramp is the loss min(1, max(0, 1 − yf)): bounded by 1 and 1-Lipschitz in f, as Lemma 1 requires.
@@ -58,7 +58,7 @@ func ramp(y, f float64) float64 { return min(1, max(0, 1-y*f)) }
 // of Δ ("lipschitz"), the bounds on it ("argument", "repaired" with R⁴, "derived") with their λ₀, and the suprema of
 // the gap, see gaps. It returns an error if ctx is cancelled or some Φ_α is singular at λ = 0.
 func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
-	t := world.NewTeacher(seed, c.World)
+	t := instance.NewTeacher(seed, c.Instance)
 	x, y := t.Sample(trial.RNG(seed, "train"), c.Train)
 	train, err := t.Mixture(x, y)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	lipschitz, sigma := 0.0, math.Inf(1)
 	var each [][]float64
 	rng := trial.RNG(seed, "candidates")
-	for i, alpha := range world.Candidates(rng, c.World.Maps, c.Candidates) {
+	for i, alpha := range instance.Candidates(rng, c.Instance.Maps, c.Candidates) {
 		if err := ctx.Err(); err != nil {
 			return trial.Result{}, err
 		}
@@ -89,7 +89,7 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 		sigma = min(sigma, least)
 		each = append(each, validation.Losses(pool, labels, w, ramp))
 	}
-	if c.Train > min(c.World.Inputs, c.World.Features) {
+	if c.Train > min(c.Instance.Inputs, c.Instance.Features) {
 		sigma = 0 // Φ_α cannot have n_T singular values that are not 0
 	}
 	lambda0 := c.Lambda + sigma*sigma
@@ -102,7 +102,7 @@ func (c Case) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 }
 
 // fit is w_α with the largest singular value of ∂w/∂(α, λ), or of ∂w/∂α if λ does not vary.
-func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda float64, varies bool) (
+func fit(t *instance.Teacher, train *features.Mixture, alpha []float64, lambda float64, varies bool) (
 	w []float64, slope float64, err error) {
 	fitted, err := train.Fit(alpha, lambda)
 	if err != nil {
@@ -120,7 +120,7 @@ func fit(t *world.Teacher, train *features.Mixture, alpha []float64, lambda floa
 	for j := range rows {
 		rows[j] = mat.Col(nil, j, jacobian)
 	}
-	return t.Weights(fitted), world.Largest(rows), nil
+	return t.Weights(fitted), instance.Largest(rows), nil
 }
 
 // gaps draws validation samples from the pool: for every n_V the mean supremum of |L̂_V − L| ("gap") and the mean

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -21,7 +21,7 @@ func TestArgument(t *testing.T) {
 }
 
 func TestLipschitzConstant(t *testing.T) {
-	teacher := world.NewTeacher(4, world.World{Inputs: 6, Features: 8, Maps: 2, Decay: 1})
+	teacher := instance.NewTeacher(4, instance.Params{Inputs: 6, Features: 8, Maps: 2, Decay: 1})
 	x, y := teacher.Sample(trial.RNG(1, "x"), 4)
 	train, err := teacher.Mixture(x, y)
 	require.NoError(t, err)

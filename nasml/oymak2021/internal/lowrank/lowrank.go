@@ -86,7 +86,6 @@ func (t Data) Cost() float64 {
 	return n*p*(12*h) + n*n*p
 }
 
-// model is the truth of a trial.
 type model struct {
 	alpha, theta []float64
 	cov          *mat.SymDense // A of the rows of X; nil: the identity
@@ -150,13 +149,11 @@ func axis(n, i int) []float64 {
 }
 
 func unit(rng *rand.Rand, n int) []float64 {
-	v := make([]float64, n)
-	normal(rng, v)
+	v := trial.Normals(rng, n, 1)
 	floats.Scale(1/floats.Norm(v, 2), v)
 	return v
 }
 
-// examples are one of the two sets.
 func (t Data) examples(seed uint64, set string, m model) spectral.Examples {
 	fill := Features[t.Features]
 	return spectral.Examples{N: t.N, H: t.H, P: t.P, Draw: func(i int, x []float64) float64 {
@@ -271,8 +268,11 @@ func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	data := Data{N: t.N, P: t.P, H: t.H, Noise: t.Noise, Features: "gaussian"}
 	m := data.model(seed)
 	train, valid := data.examples(seed, "train", m), data.examples(seed, "validation", m)
-	plain, err := stored(ctx, train, valid)
-	if err != nil {
+	plain, err := spectral.Split{}, error(nil)
+	if plain.Train, err = spectral.Store(ctx, train); err != nil {
+		return trial.Result{}, err
+	}
+	if plain.Valid, err = spectral.Store(ctx, valid); err != nil {
 		return trial.Result{}, err
 	}
 	ridge := plain
@@ -313,16 +313,6 @@ func (t Search) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return trial.Result{Values: values}, nil
 }
 
-func stored(ctx context.Context, train, valid spectral.Examples) (spectral.Split, error) {
-	t, err := spectral.Store(ctx, train)
-	if err != nil {
-		return spectral.Split{}, err
-	}
-	v, err := spectral.Store(ctx, valid)
-	return spectral.Split{Train: t, Valid: v}, err
-}
-
-// estimates is α̂ of the validation set and that of both sets.
 func estimates(ctx context.Context, train, valid spectral.Examples) (first, both []float64, err error) {
 	moment, err := spectral.Moment(ctx, valid)
 	if err != nil {
@@ -372,7 +362,6 @@ func (t Fit) Run(ctx context.Context, seed uint64) (trial.Result, error) {
 	return trial.Result{Values: values}, nil
 }
 
-// measure adds the values of one p.
 func (t Fit) measure(ctx context.Context, seed uint64, name string, p int, values map[string]float64) error {
 	data := Data{N: t.M, P: p, H: t.H, Features: "gaussian"}
 	m := data.model(seed)

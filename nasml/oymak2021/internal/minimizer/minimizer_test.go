@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/spectral"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -70,11 +70,12 @@ func TestNewtonFindsTheMinimum(t *testing.T) {
 
 func TestRidgeConstants(t *testing.T) {
 	c := Case{
-		Kind: "ridge", Lambda: 0.5, Train: 4, Candidates: 1, World: &world.World{Inputs: 5, Features: 6, Maps: 1},
+		Kind: "ridge", Lambda: 0.5, Train: 4, Candidates: 1,
+		Instance: &instance.Params{Inputs: 5, Features: 6, Maps: 1},
 	}
 	got, err := c.Run(t.Context(), 1)
 	require.NoError(t, err)
-	teacher := world.NewTeacher(1, *c.World)
+	teacher := instance.NewTeacher(1, *c.Instance)
 	x, y := teacher.Sample(trial.RNG(1, "train"), 4)
 	train, err := teacher.Mixture(x, y)
 	require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -35,19 +34,6 @@ func OutputWeights(k int, c0 float64) []float64 {
 	return v
 }
 
-// Middle is the middle of the simplex, (1/h, …, 1/h).
-func Middle(h int) []float64 { return slices.Repeat([]float64{1 / float64(h)}, h) }
-
-// Corners are the corners of the simplex.
-func Corners(h int) [][]float64 {
-	all := make([][]float64, h)
-	for j := range all {
-		all[j] = make([]float64, h)
-		all[j][j] = 1
-	}
-	return all
-}
-
 // RandomPoints are n further points of the simplex that a seed fixes.
 func RandomPoints(seed uint64, h, n int) (all [][]float64) {
 	rng := trial.RNG(seed, "alphas")
@@ -68,8 +54,8 @@ func NewNotes() Notes {
 // Note appends to a series.
 func (n Notes) Note(series string, value float64) { n.Series[series] = append(n.Series[series], value) }
 
-// World is what examples are drawn from.
-type World struct {
+// Source is what examples are drawn from.
+type Source struct {
 	Data   string  `json:"data"`
 	Dim    int     `json:"dim,omitempty"`     // d of the synthetic sources
 	CosPhi float64 `json:"cos_phi,omitempty"` // margin of cap and flipped
@@ -84,7 +70,7 @@ type Examples struct {
 
 // Draw takes n examples for training and pool others; images are of the training split and of the test split. A seed's
 // first n examples are the same for every n.
-func (w World) Draw(seed uint64, n, pool int, images *Images) (train, rest Examples, err error) {
+func (w Source) Draw(seed uint64, n, pool int, images *Images) (train, rest Examples, err error) {
 	if w.Data == Digits {
 		if train, err = images.take(images.Train, trial.RNG(seed, "examples", "train"), n); err != nil {
 			return train, rest, err
@@ -96,7 +82,7 @@ func (w World) Draw(seed uint64, n, pool int, images *Images) (train, rest Examp
 	return train, w.synthetic(trial.RNG(seed, "examples", "pool"), pool), nil
 }
 
-func (w World) synthetic(rng *rand.Rand, n int) Examples {
+func (w Source) synthetic(rng *rand.Rand, n int) Examples {
 	e := Examples{mat.NewDense(n, w.Dim, nil), make([]float64, n)}
 	for i := range n {
 		row := e.X.RawRowView(i)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
+	"github.com/nasml/lab/nasml/oymak2021/spectral"
 )
 
 // standIn are synthetic images, small enough for a test.
@@ -26,28 +27,28 @@ func standIn(t *testing.T) *Images {
 
 func TestExamples(t *testing.T) {
 	images := standIn(t)
-	for _, world := range []World{
+	for _, source := range []Source{
 		{Data: Cap, Dim: 10, CosPhi: 0.8}, {Data: Flipped, Dim: 10, CosPhi: 0.8, Flip: 0.1},
 		{Data: Product, Dim: 10}, {Data: Paired, Dim: 10}, {Data: Digits},
 	} {
-		train, rest, err := world.Draw(1, 40, 60, images)
+		train, rest, err := source.Draw(1, 40, 60, images)
 		require.NoError(t, err)
-		more, _, err := world.Draw(1, 60, 60, images)
+		more, _, err := source.Draw(1, 60, 60, images)
 		require.NoError(t, err)
 		require.Equal(t, train.Y, more.Y[:40], "a seed's first examples are the same for every n")
 		margin := 0
 		for i := range 40 {
 			require.InDelta(t, 1, mat.Norm(train.X.RowView(i), 2), 1e-12)
 			require.InDelta(t, 1, math.Abs(train.Y[i]), 0)
-			if math.Abs(train.X.At(i, 0)*train.Y[i]-world.CosPhi) < 1e-12 {
+			if math.Abs(train.X.At(i, 0)*train.Y[i]-source.CosPhi) < 1e-12 {
 				margin++
 			}
-			if world.Data == Paired && i%2 == 1 {
+			if source.Data == Paired && i%2 == 1 {
 				require.Equal(t, train.Y[i-1], train.Y[i])
 				require.Equal(t, train.X.At(i-1, 3), -train.X.At(i, 3))
 			}
 		}
-		switch world.Data {
+		switch source.Data {
 		case Cap:
 			require.Equal(t, 40, margin)
 		case Flipped:
@@ -56,10 +57,10 @@ func TestExamples(t *testing.T) {
 		}
 		require.False(t, mat.Equal(train.X.RowView(0), rest.X.RowView(0)))
 	}
-	_, _, err := World{Data: Digits}.Draw(1, 1000, 60, images)
+	_, _, err := Source{Data: Digits}.Draw(1, 1000, 60, images)
 	require.ErrorContains(t, err, "expected at least 1000")
 	images.Train.Pixels = make([]uint8, len(images.Train.Pixels))
-	_, _, err = World{Data: Digits}.Draw(1, 10, 10, images)
+	_, _, err = Source{Data: Digits}.Draw(1, 10, 10, images)
 	require.ErrorContains(t, err, "black")
 }
 
@@ -67,5 +68,5 @@ func TestOutputWeightsHaveNormC0(t *testing.T) {
 	v := OutputWeights(64, 2.5)
 	require.InDelta(t, 2.5, floats.Dot(v, v), 1e-12)
 	require.InDelta(t, 0, floats.Sum(v), 1e-12, "half of each sign")
-	require.Equal(t, []float64{0.25, 0.25, 0.25, 0.25}, Middle(4))
+	require.Equal(t, []float64{0.25, 0.25, 0.25, 0.25}, spectral.Middle(4))
 }

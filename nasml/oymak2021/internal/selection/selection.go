@@ -11,22 +11,22 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 	"github.com/nasml/lab/nasml/oymak2021/internal/validation"
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
 	"github.com/nasml/lab/nasml/trial"
 )
 
 // Case is what a trial depends on but its seed. Part "select" is Theorem 2, "prop1" is Proposition 1.
 type Case struct {
-	Part       string      `json:"part"`
-	World      world.World `json:"world"`
-	Train      int         `json:"train,omitempty"`
-	Noise      float64     `json:"noise,omitempty"`
-	Validation []int       `json:"validation"` // prop1: n_T = n_V
-	Fixed      int         `json:"fixed,omitempty"`
-	Candidates int         `json:"candidates"`
-	Pool       int         `json:"pool,omitempty"`
-	Repeats    int         `json:"repeats"`
+	Part       string          `json:"part"`
+	Instance   instance.Params `json:"world"`
+	Train      int             `json:"train,omitempty"`
+	Noise      float64         `json:"noise,omitempty"`
+	Validation []int           `json:"validation"` // prop1: n_T = n_V
+	Fixed      int             `json:"fixed,omitempty"`
+	Candidates int             `json:"candidates"`
+	Pool       int             `json:"pool,omitempty"`
+	Repeats    int             `json:"repeats"`
 }
 
 // Run computes one seed, see runSelection and runProposition. It returns an error if ctx is cancelled or some Φ_α is
@@ -44,14 +44,14 @@ func clipped(y, f float64) float64 { return min(1, math.Abs(y-f)) }
 // runSelection fits every candidate α, α* among them, by the interpolant of minimum norm. Its values are the parts of
 // the bound: "term", yᵀK_α⁻¹y at its least and at α*; its series over n_V the risk of α̂ and the uniform gap.
 func (c Case) runSelection(ctx context.Context, seed uint64) (trial.Result, error) {
-	t := world.NewTeacher(seed, c.World)
+	t := instance.NewTeacher(seed, c.Instance)
 	x, y := t.LinearSample(trial.RNG(seed, "train"), c.Train, c.Noise)
 	train, err := t.Mixture(x, y)
 	if err != nil {
 		return trial.Result{}, err
 	}
 	pool, labels := t.LinearSample(trial.RNG(seed, "pool"), c.Pool, c.Noise)
-	random := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)
+	random := instance.Candidates(trial.RNG(seed, "candidates"), c.Instance.Maps, c.Candidates)
 	candidates := append([][]float64{t.Best}, random...)
 	complexity, sigma, residual := math.Inf(1), math.Inf(1), 0.0
 	var each [][]float64
@@ -111,8 +111,8 @@ func (c Case) choose(ctx context.Context, seed uint64, each [][]float64, risks [
 // over n_V. "violations" counts L(f_α̂^𝒯) > min (L(f_α^𝒟) + C_α^𝒯/√n_T) + 2 gap with the smallest C_α^𝒯 ≥ 0 that (5)
 // allows.
 func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, error) {
-	t := world.NewTeacher(seed, c.World)
-	candidates := world.Candidates(trial.RNG(seed, "candidates"), c.World.Maps, c.Candidates)
+	t := instance.NewTeacher(seed, c.Instance)
+	candidates := instance.Candidates(trial.RNG(seed, "candidates"), c.Instance.Maps, c.Candidates)
 	var limits []float64
 	for _, alpha := range candidates {
 		w, err := t.Limit(alpha)
@@ -121,7 +121,7 @@ func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, er
 		}
 		limits = append(limits, t.Risk(w))
 	}
-	centre, violations := min(c.World.Maps, len(candidates)-1), 0.0
+	centre, violations := min(c.Instance.Maps, len(candidates)-1), 0.0
 	series, err := validation.Over(ctx, c.Validation, c.Repeats, func(n, rep int, sums map[string]float64) error {
 		one, err := c.propose(t, candidates, trial.RNG(seed, "prop1", fmt.Sprint(n, rep)), n, n)
 		if err != nil {
@@ -147,14 +147,13 @@ func (c Case) runProposition(ctx context.Context, seed uint64) (trial.Result, er
 	return trial.Result{Series: series, Values: map[string]float64{"violations": violations}}, err
 }
 
-// choice is one train-validation run.
 type choice struct {
 	risks       []float64 // L(f_α^𝒯) of every candidate
 	chosen, gap float64
 }
 
 // propose fits every candidate on one training sample and chooses by one validation sample.
-func (c Case) propose(t *world.Teacher, candidates [][]float64, rng *rand.Rand, nTrain, nVal int) (choice, error) {
+func (c Case) propose(t *instance.Teacher, candidates [][]float64, rng *rand.Rand, nTrain, nVal int) (choice, error) {
 	x, y := t.Sample(rng, nTrain)
 	train, err := t.Mixture(x, y)
 	if err != nil {

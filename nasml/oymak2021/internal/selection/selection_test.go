@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nasml/lab/nasml/oymak2021/internal/world"
+	"github.com/nasml/lab/nasml/oymak2021/internal/instance"
 )
 
 // One map is α* itself: nothing is chosen, the interpolant fits its labels, and
 // without noise yᵀK⁻¹y is at most ‖θ*‖² = 1.
 func TestOneMapIsItsOwnChoice(t *testing.T) {
 	c := Case{
-		Part: "select", World: world.World{Inputs: 12, Features: 15, Maps: 1, Decay: 1}, Train: 7,
+		Part: "select", Instance: instance.Params{Inputs: 12, Features: 15, Maps: 1, Decay: 1}, Train: 7,
 		Validation: []int{3, 6}, Candidates: 1, Pool: 50, Repeats: 4,
 	}
 	r, err := c.Run(t.Context(), 3)
@@ -30,7 +30,7 @@ func TestOneMapIsItsOwnChoice(t *testing.T) {
 // squares: it comes down to the limit, and choosing costs nothing.
 func TestOneMapComesDownToItsLimit(t *testing.T) {
 	c := Case{
-		Part: "prop1", World: world.World{Inputs: 6, Features: 3, Maps: 1, Flips: 0.05},
+		Part: "prop1", Instance: instance.Params{Inputs: 6, Features: 3, Maps: 1, Flips: 0.05},
 		Validation: []int{20, 2000}, Fixed: 30, Candidates: 1, Repeats: 5,
 	}
 	r, err := c.Run(t.Context(), 1)

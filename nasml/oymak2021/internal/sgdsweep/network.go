@@ -9,6 +9,7 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/kernels"
+	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -133,7 +134,6 @@ var optimizers = map[string]func(n Network) bilevel.Rule{
 	},
 }
 
-// rule is the optimizer of the weights.
 func (n Network) rule() bilevel.Rule { return optimizers[n.Optimizer](n) }
 
 // pass has the inputs of a stretch of training: all examples, the batches of an epoch, and the number of updates before
@@ -173,7 +173,6 @@ func (n Network) stretch(p pass, from, to, sum *Node, state []*Node) []*Node {
 	return append(out[9:], out[2])
 }
 
-// pick gathers batch i.
 func (p pass) pick(i *Node) batch {
 	at := Reshape(i, 1)
 	rows := ExpandAxes(Gather(p.order, at), -1) // [S, B, 1]
@@ -198,4 +197,59 @@ func (n Network) step(b batch, alpha, step *Node, state []*Node) (loss *Node, ne
 	}
 	w, slots := rule.Step(n.Optimizer, m)
 	return loss, slices.Concat(next, w, slots)
+}
+
+// setExamples turns labelled images into the inputs and targets of a sweep: y [n], and x [n, d] restricted to the
+// pixels that are not 0 in every image; the weights of the others receive no gradient.
+func (s *Sweep) setExamples(im *pixels.Images) error {
+	x := make([]float64, im.Len()*im.Size)
+	for i := range im.Len() {
+		pixels.Scale(s.net.Inputs, im.Image(i), x[i*im.Size:(i+1)*im.Size])
+	}
+	s.n, s.fanIn, s.active = im.Len(), im.Size, activeColumns(x, im.Size)
+	s.d = len(s.active)
+	if s.n == 0 || s.d == 0 {
+		return fmt.Errorf("%s: %d images with %d pixels that are not always 0: nothing to learn from", im.Name, s.n,
+			s.d)
+	}
+	rows, full := make([]float64, 0, s.n*s.d), 0
+	for i := range s.n {
+		for _, j := range s.active {
+			value := x[i*im.Size+j]
+			rows = append(rows, value)
+			if value != 0 {
+				full++
+			}
+		}
+	}
+	s.sparse = 2*full < len(rows)
+	s.x = s.tensor(rows, s.n, s.d)
+	s.y = s.tensor(targets(s.net.Labels, im.Labels, s.net.Classes), s.n)
+	return nil
+}
+
+func activeColumns(x []float64, d int) []int {
+	var active []int
+	for j := range d {
+		for i := j; i < len(x); i += d {
+			if x[i] != 0 {
+				active = append(active, j)
+				break
+			}
+		}
+	}
+	return active
+}
+
+// targets codes the first class as 0 (or −1), the second as 1.
+func targets(labels string, classes []uint8, two []int) []float64 {
+	y := make([]float64, len(classes))
+	for i, c := range classes {
+		if int(c) == two[1] {
+			y[i] = 1
+		} else if labels == "±1" {
+			y[i] = -1
+		}
+	}
+	return y
 }

@@ -32,7 +32,6 @@ type Progress struct {
 // layout is 2 since the first matrices stand side by side, [S, d, V, k].
 const layout = 2
 
-// trainer holds what the device needs for a sweep.
 type trainer struct {
 	*Sweep
 	backend        compute.Backend
@@ -94,7 +93,6 @@ func (t *trainer) run(ctx context.Context, p *Progress, after func() error) erro
 // whole epochs for small networks, a few batches for the largest. How an epoch is cut changes no bit.
 const shortest, longest = time.Second, 3 * time.Second
 
-// advance trains the next stretch of the epoch under way.
 func (t *trainer) advance(p *Progress) error {
 	begin, to := time.Now(), min(p.Step+t.stretch, t.steps())
 	if err := t.call(p, to); err != nil {
@@ -132,7 +130,6 @@ func (t *trainer) call(p *Progress, to int) error {
 	return err
 }
 
-// setOrder draws the batches of an epoch once.
 func (t *trainer) setOrder(epoch int) {
 	if t.orderOf == epoch {
 		return
@@ -176,7 +173,6 @@ func (s *Sweep) distances(p *Progress) ([][]float64, error) {
 	return distances, nil
 }
 
-// float64s reads a tensor of either precision.
 func float64s(t *tensors.Tensor) ([]float64, error) {
 	if t.DType() == dtypes.Float64 {
 		return tensors.CopyFlatData[float64](t)

@@ -21,15 +21,6 @@ func Losses(x *mat.Dense, y, w []float64, loss func(y, f float64) float64) []flo
 	return losses
 }
 
-// Mean is the mean of the values, summed in their order.
-func Mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
 // Over are the means, by name and for every size n_V, of numbers that so many validation samples give; add adds those
 // of one to sums. It stops if ctx is cancelled.
 func Over(ctx context.Context, sizes []int, repeats int, add func(n, rep int, sums map[string]float64) error) (

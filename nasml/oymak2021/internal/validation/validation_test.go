@@ -13,7 +13,7 @@ import (
 // Two models on a pool of four: the sample has places 0, 1 and 1.
 func TestChooseGoesByTheSample(t *testing.T) {
 	losses := [][]float64{{1, 0, 1, 1}, {0.5, 0.5, 0.25, 0}}
-	risks := []float64{Mean(losses[0]), Mean(losses[1])}
+	risks := []float64{trial.Mean(losses[0]), trial.Mean(losses[1])}
 	require.Equal(t, []float64{0.75, 0.3125}, risks)
 	gap, chosen := Choose(losses, risks, []int{0, 1, 1})
 	require.InDelta(t, 0.75-1.0/3, gap, 1e-15)

@@ -63,7 +63,7 @@ func newDAG(space supernet.Space, channels int, rng *rand.Rand) dag {
 				case "skip_connect":
 					m[i][i] = 1
 				default:
-					m[i] = mixture.Normals(rng, channels, 1/math.Sqrt(float64(channels)))
+					m[i] = trial.Normals(rng, channels, 1/math.Sqrt(float64(channels)))
 				}
 			}
 			ops = append(ops, m)
@@ -165,7 +165,7 @@ func (t Trial) Run(ctx context.Context, ops *Scaler, seed uint64) (trial.Result,
 	theta := DrawTheta(t.Space, seed, t.Concentration)
 	rng := trial.RNG(seed, "graph")
 	d := newDAG(t.Space, t.Channels, rng)
-	x := mixture.Normals(rng, t.Channels, 1)
+	x := trial.Normals(rng, t.Channels, 1)
 	for _, name := range []string{"linear", "relu"} {
 		d.relu = name == "relu"
 		sum, mode, err := d.sum(ctx, x, theta)
@@ -175,7 +175,7 @@ func (t Trial) Run(ctx context.Context, ops *Scaler, seed uint64) (trial.Result,
 		values[name] = difference(d.output(x, theta), sum)
 		values["mode"] = 0
 		for e, o := range t.Space.Argmax(theta) {
-			values["mode"] += mixture.Indicator(mode[e] != o)
+			values["mode"] += trial.Indicator(mode[e] != o)
 		}
 		if d.relu {
 			if values["sampled"], err = d.sampled(ctx, x, theta, sum, t.Samples,
@@ -261,9 +261,9 @@ func NewScaler(b compute.Backend) (*Scaler, error) {
 // scale puts ‖f(cx) − c·f(x)‖/‖c·f(x)‖ of every operation among the values.
 func (s *Scaler) scale(rng *rand.Rand, values map[string]float64) error {
 	const batch, size, channels = 4, 6, 3
-	x := tensors.FromFlatDataAndDimensions(mixture.Normals(rng, batch*size*size*channels, 1), batch, size, size,
+	x := tensors.FromFlatDataAndDimensions(trial.Normals(rng, batch*size*size*channels, 1), batch, size, size,
 		channels)
-	kernel := tensors.FromFlatDataAndDimensions(mixture.Normals(rng, 9*channels*channels, 0.3), 3, 3, channels,
+	kernel := tensors.FromFlatDataAndDimensions(trial.Normals(rng, 9*channels*channels, 0.3), 3, 3, channels,
 		channels)
 	out, err := s.exec.Call(x, kernel)
 	if err != nil {

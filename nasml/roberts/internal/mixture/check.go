@@ -3,6 +3,7 @@ package mixture
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -146,9 +147,7 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 
 // rank sorts the operations and judges the assumptions.
 func (r *Report) rank() {
-	for i := range r.Alpha {
-		r.Ranking = append(r.Ranking, i)
-	}
+	r.Ranking = trial.Indices(0, len(r.Alpha))
 	r.ArgMax = floats.MaxIdx(r.Alpha)
 	slices.SortStableFunc(r.Ranking, func(i, j int) int { return cmp.Compare(r.Loss[i], r.Loss[j]) })
 	r.Best = r.Ranking[0]
@@ -261,15 +260,6 @@ func (r *Report) name(i int) string {
 
 var yes = map[bool]string{true: "yes", false: "no"}
 
-// loss is 𝓛(f, g) = ½E[(f − g)²].
-func loss(f, g []float64) float64 {
-	var sum float64
-	for i := range f {
-		sum += (f[i] - g[i]) * (f[i] - g[i])
-	}
-	return sum / 2 / float64(len(f))
-}
-
 // Combine is Σᵢ weightsᵢ·outputsᵢ.
 func Combine(weights []float64, outputs [][]float64) []float64 {
 	sum := make([]float64, len(outputs[0]))
@@ -279,11 +269,15 @@ func Combine(weights []float64, outputs [][]float64) []float64 {
 	return sum
 }
 
-// between is 𝓛(f, g), and 0 where f and g differ by rounding only: which of two
+// between is 𝓛(f, g) = ½E[(f − g)²], and 0 where f and g differ by rounding only: which of two
 // such losses is larger means nothing.
 func (r *Report) between(f, g []float64) float64 {
 	const rounding = 1e-14
-	l := loss(f, g)
+	var sum float64
+	for i := range f {
+		sum += (f[i] - g[i]) * (f[i] - g[i])
+	}
+	l := sum / 2 / float64(len(f))
 	if math.Sqrt(l) <= rounding*r.size {
 		return 0
 	}
@@ -292,3 +286,85 @@ func (r *Report) between(f, g []float64) float64 {
 
 // same reports whether two losses are equal up to Tolerance.
 func same(a, b float64) bool { return math.Abs(a-b) <= Tolerance*max(a, b) }
+
+// onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
+const onSimplex = 1e-5
+
+func checkAlpha(alpha []float64) error {
+	if len(alpha) == 0 {
+		return errors.New("α must have the weight of at least one operation")
+	}
+	for i, a := range alpha {
+		if math.IsNaN(a) || a < 0 || a > 1+onSimplex {
+			return fmt.Errorf("α[%d] must be between 0 and 1, got %v", i, a)
+		}
+	}
+	if sum := floats.Sum(alpha); math.Abs(sum-1) > onSimplex {
+		return fmt.Errorf("α must sum to 1, got %v: take a softmax, or divide by the sum", sum)
+	}
+	return nil
+}
+
+// Rest is 1 − αᵢ as the sum of the others, which loses no digits where αᵢ is
+// near 1.
+func Rest(alpha []float64, i int) float64 {
+	var sum float64
+	for k, a := range alpha {
+		if k != i {
+			sum += a
+		}
+	}
+	return sum
+}
+
+// Factor writes α as seen from operation i (Roberts+, Lemma 5):
+//
+//	α_k = (1 − αᵢ)γ_k,  γ_k = α_k / Σ_{l≠i} α_l,  k ≠ i .
+//
+// γ is on the simplex of the other operations; γ[i] is 0, so that it has the
+// length of α, as the paper's [0, γ]. Where all αs are positive so are all other
+// γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
+// where αᵢ is 1 there is none, and γ is nil.
+func Factor(alpha []float64, i int) (gamma []float64) {
+	others := Rest(alpha, i)
+	if others == 0 {
+		return nil
+	}
+	gamma = make([]float64, len(alpha))
+	for k, a := range alpha {
+		if k != i {
+			gamma[k] = a / others
+		}
+	}
+	return gamma
+}
+
+// StickBreaking applies [Factor] to γ again and again (Roberts+, after Lemma 5):
+//
+//	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
+//
+// Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero
+// its b are 1, which gives the zeros back.
+func StickBreaking(alpha []float64) []float64 {
+	b := make([]float64, len(alpha))
+	tail := 0.0
+	for i := len(alpha) - 1; i >= 0; i-- {
+		tail += alpha[i]
+		b[i] = 1
+		if tail > 0 {
+			b[i] = alpha[i] / tail
+		}
+	}
+	return b
+}
+
+// Sticks is the inverse of [StickBreaking].
+func Sticks(b []float64) []float64 {
+	alpha := make([]float64, len(b))
+	left := 1.0
+	for i, x := range b {
+		alpha[i] = left * x
+		left *= 1 - x
+	}
+	return alpha
+}

@@ -246,15 +246,15 @@ func TestEdges(t *testing.T) {
 
 func TestWhatCannotBeChecked(t *testing.T) {
 	for want, call := range map[string]func() error{
-		"sums to 0.9": func() error {
+		"must sum to 1, got 0.9": func() error {
 			_, err := Check([]float64{0.5, 0.4}, lines(1, 2), lines(1)[0])
 			return err
 		},
-		"α[0] is -0.1": func() error {
+		"α[0] must be between 0 and 1, got -0.1": func() error {
 			_, err := Check([]float64{-0.1, 1.1}, lines(1, 2), lines(1)[0])
 			return err
 		},
-		"α is empty": func() error { _, err := Check(nil, nil, nil); return err },
+		"weight of at least one operation": func() error { _, err := Check(nil, nil, nil); return err },
 		"3 operations": func() error {
 			_, err := Check([]float64{0.5, 0.5}, lines(1, 2, 3), lines(1)[0])
 			return err

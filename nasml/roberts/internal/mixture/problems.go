@@ -45,7 +45,6 @@ type Problems struct {
 	Level         float64  `json:"level"`
 }
 
-// problem is one of them, as drawn.
 type problem struct {
 	x, v           []float64
 	w, found       []float64 // W* and W
@@ -61,9 +60,9 @@ func (p Problems) draw(seed uint64, i int) problem {
 	other := trial.RNG(seed, "violation", p.Violation, strconv.Itoa(i))
 	std := p.Spread / math.Sqrt(float64(p.Inputs))
 	q := problem{
-		x:      Normals(rng, p.Points*p.Inputs, 1),
-		w:      Normals(rng, p.Inputs*p.Width, std),
-		v:      Normals(rng, p.Width, 1/math.Sqrt(float64(p.Width))),
+		x:      trial.Normals(rng, p.Points*p.Inputs, 1),
+		w:      trial.Normals(rng, p.Inputs*p.Width, std),
+		v:      trial.Normals(rng, p.Width, 1/math.Sqrt(float64(p.Width))),
 		chosen: rng.Perm(len(p.Activations))[:p.Operations],
 		noise:  other,
 	}
@@ -78,7 +77,7 @@ func (p Problems) draw(seed uint64, i int) problem {
 	q.found, q.alpha = q.w, q.teacher
 	switch p.Violation {
 	case WrongWeights:
-		q.found = Normals(other, p.Inputs*p.Width, p.Level*std)
+		q.found = trial.Normals(other, p.Inputs*p.Width, p.Level*std)
 		floats.Add(q.found, q.w)
 	case WrongAlpha:
 		q.alpha = Dirichlet(other, p.Operations, p.Concentration)
@@ -88,15 +87,11 @@ func (p Problems) draw(seed uint64, i int) problem {
 	return q
 }
 
-// labels are y from the outputs of the teacher's operations.
 func (p Problems) labels(q problem, teacher [][]float64) []float64 {
 	y := Combine(q.teacher, teacher)
 	switch p.Violation {
 	case NoisyLabels:
-		std := stat.PopStdDev(y, nil)
-		for i := range y {
-			y[i] += p.Level * std * q.noise.NormFloat64()
-		}
+		AddNoise(y, p.Level, q.noise)
 	case SignLabels:
 		for i := range y {
 			y[i] = math.Copysign(1, y[i])
@@ -105,13 +100,12 @@ func (p Problems) labels(q problem, teacher [][]float64) []float64 {
 	return y
 }
 
-// Normals draws n independent normal numbers with a standard deviation.
-func Normals(rng *rand.Rand, n int, std float64) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = std * rng.NormFloat64()
+// AddNoise adds normal noise to labels y, of so many standard deviations of theirs.
+func AddNoise(y []float64, level float64, rng *rand.Rand) {
+	std := stat.PopStdDev(y, nil)
+	for i := range y {
+		y[i] += level * std * rng.NormFloat64()
 	}
-	return out
 }
 
 // Dirichlet draws from the symmetric Dirichlet distribution.
@@ -189,7 +183,6 @@ func (p Problems) Simulate(ctx context.Context, es *Evaluators, seed uint64, ste
 	return trial.Result{Values: t.values, Series: t.series}, nil
 }
 
-// reports are those of as many problems as the evaluator takes.
 func (p Problems) reports(e *Evaluator, seed uint64, first int) ([]*Report, error) {
 	drawn := make([]problem, e.Count)
 	var x, w, found, v []float64
@@ -250,7 +243,6 @@ var CountsOfPairs = []string{"pairs", "right", "condition", "guaranteed", "compa
 // Bins of max α, each a tenth wide.
 const Bins = 10
 
-// tally counts over problems.
 type tally struct {
 	values map[string]float64
 	series map[string][]float64
@@ -265,11 +257,10 @@ func newTally() *tally {
 }
 
 // count counts up where yes; a count of none is a number, too.
-func (t *tally) count(name string, yes bool) { t.values[name] += Indicator(yes) }
+func (t *tally) count(name string, yes bool) { t.values[name] += trial.Indicator(yes) }
 
 func (t *tally) most(name string, x float64) { t.values[name] = max(t.values[name], x) }
 
-// add counts one problem.
 func (t *tally) add(r *Report) {
 	right, ranked := r.ArgMaxRight(), r.RankingRight()
 	first, all := r.Conditions()
@@ -294,7 +285,7 @@ func (t *tally) add(r *Report) {
 	for name, yes := range map[string]bool{
 		"bin_problems": true, "bin_right": right, "bin_condition": firstAll, "bin_sparse": r.Sparse(),
 	} {
-		t.series[name][bin] += Indicator(yes)
+		t.series[name][bin] += trial.Indicator(yes)
 	}
 	near, far, fresh := math.Inf(1), 0.0, len(t.series["between"]) == 0
 	for i, row := range r.Between {
@@ -334,16 +325,8 @@ func (t *tally) addPair(r *Report, p Pair) {
 		t.series["far"] = append(t.series["far"], far)
 		t.series["losses"] = append(t.series["losses"], losses)
 		t.series["alphas"] = append(t.series["alphas"], ai/aj)
-		t.series["points"] = append(t.series["points"], Indicator(p.Right))
+		t.series["points"] = append(t.series["points"], trial.Indicator(p.Right))
 	}
-}
-
-// Indicator is 1 or 0.
-func Indicator(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // addErrors keeps the largest errors of the identities Lᵢ = (1−αᵢ)²Aᵢ and

@@ -6,13 +6,12 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"slices"
 
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/roberts/internal/mixture"
@@ -51,10 +50,10 @@ type Lesson struct {
 // inputs draws x [n, k] of both parts, and W* and v of the teacher.
 func (t Teaching) inputs(seed uint64) (x [2][]float64, w, v []float64) {
 	for part, n := range []int{t.Train, t.Valid} {
-		x[part] = mixture.Normals(trial.RNG(seed, "x", fmt.Sprint(part)), n*t.Inputs, 1)
+		x[part] = trial.Normals(trial.RNG(seed, "x", fmt.Sprint(part)), n*t.Inputs, 1)
 	}
-	w = mixture.Normals(trial.RNG(seed, "W*"), t.Inputs*t.Width, t.std())
-	v = mixture.Normals(trial.RNG(seed, "v"), t.Width, 1/math.Sqrt(float64(t.Width)))
+	w = trial.Normals(trial.RNG(seed, "W*"), t.Inputs*t.Width, t.std())
+	v = trial.Normals(trial.RNG(seed, "v"), t.Width, 1/math.Sqrt(float64(t.Width)))
 	return x, w, v
 }
 
@@ -65,15 +64,15 @@ func (t Teaching) std() float64 { return t.Spread / math.Sqrt(float64(t.Inputs))
 func (t Teaching) start(seed uint64, w, v []float64) (w0, v0 []float64) {
 	rng := trial.RNG(seed, "start", t.Start)
 	if t.Student != t.Width {
-		return mixture.Normals(rng, t.Inputs*t.Student, t.std()), mixture.Normals(rng, t.Student,
-			1/math.Sqrt(float64(t.Student)))
+		w0 = trial.Normals(rng, t.Inputs*t.Student, t.std())
+		return w0, trial.Normals(rng, t.Student, 1/math.Sqrt(float64(t.Student)))
 	}
 	if t.Start == "near" {
-		w0 = mixture.Normals(rng, len(w), nearby*t.std())
+		w0 = trial.Normals(rng, len(w), nearby*t.std())
 		floats.Add(w0, w)
 		return w0, v
 	}
-	return mixture.Normals(rng, len(w), t.std()), v
+	return trial.Normals(rng, len(w), t.std()), v
 }
 
 // Draw draws the problem of a seed, with labels y = f_σα*(x, W*) and noise.
@@ -91,17 +90,10 @@ func (t Teaching) Draw(es *mixture.Evaluators, seed uint64) (Lesson, error) {
 			return l, err
 		}
 		l.y[part] = mixture.Combine(t.Teacher, out[0])
-		addNoise(l.y[part], t.Noise, trial.RNG(seed, "noise", fmt.Sprint(part)))
+		mixture.AddNoise(l.y[part], t.Noise, trial.RNG(seed, "noise", fmt.Sprint(part)))
 	}
 	l.w, l.v = t.start(seed, w, v)
 	return l, nil
-}
-
-func addNoise(y []float64, level float64, rng *rand.Rand) {
-	std := stat.PopStdDev(y, nil)
-	for i := range y {
-		y[i] += level * std * rng.NormFloat64()
-	}
 }
 
 // Class is searches of one shape that are trained together.
@@ -136,10 +128,7 @@ func (c *Class) state() []*tensors.Tensor {
 	for _, l := range c.Lessons {
 		w = append(w, l.w...)
 	}
-	alpha := make([]float64, n*h)
-	for i := range alpha {
-		alpha[i] = 1 / float64(h)
-	}
+	alpha := slices.Repeat([]float64{1 / float64(h)}, n*h)
 	dims := []int{n, c.Inputs, c.Student}
 	zeros := func() *tensors.Tensor { return tensors.FromFlatDataAndDimensions(make([]float64, len(w)), dims...) }
 	return []*tensors.Tensor{

@@ -1,6 +1,6 @@
-// Package world has problem instances of feature-map selection whose test risk has a closed form: every f_α is linear
-// in inputs that are uniform on a sphere.
-package world
+// Package instance has problem instances of feature-map selection whose test risk has a closed form: every f_α is
+// linear in inputs that are uniform on a sphere.
+package instance
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// World is a problem of feature-map selection (Definition 2): x is uniform on the unit sphere of R^d and
+// Params describe a problem of feature-map selection (Definition 2): x is uniform on the unit sphere of R^d and
 //
 //	φᵢ(x) = Pᵢx ∈ R^p,  ‖Pᵢ‖ = 1,  so that sup ‖φᵢ(x)‖² = B = 1 .
 //
 // The singular values of Pᵢ fall like j^(−decay/2) along directions of its own. Labels are ±1: y = sign⟨u*, x⟩, flipped
 // with probability q. Every f_α is linear, f_α(x) = ⟨w_α, x⟩ with w_α = P_αᵀθ_α.
-type World struct {
+type Params struct {
 	Inputs   int     `json:"inputs"`   // d
 	Features int     `json:"features"` // p
 	Maps     int     `json:"maps"`     // h
@@ -29,17 +29,17 @@ type World struct {
 	Flips    float64 `json:"flips"` // q
 }
 
-// Teacher is a world of one seed.
+// Teacher is the problem instance of one seed.
 type Teacher struct {
-	World
+	Params
 	Best []float64    // α*
 	maps []*mat.Dense // Pᵢ, [p, d]
 	star []float64    // u*, a unit vector along P_{α*}ᵀP_{α*}z
 }
 
-// NewTeacher draws maps and labels of a world; p < d is allowed.
-func NewTeacher(seed uint64, w World) *Teacher {
-	t := &Teacher{World: w}
+// NewTeacher draws maps and labels; p < d is allowed.
+func NewTeacher(seed uint64, w Params) *Teacher {
+	t := &Teacher{Params: w}
 	k := min(w.Inputs, w.Features)
 	scale := make([]float64, k)
 	for j := range scale {
@@ -55,9 +55,9 @@ func NewTeacher(seed uint64, w World) *Teacher {
 	}
 	rng := trial.RNG(seed, "teacher")
 	t.Best = simplexPoint(rng, w.Maps)
-	z, p := spectral.Normals(rng, 1, w.Inputs), t.at(t.Best)
+	z, p := trial.Normals(rng, w.Inputs, 1), t.at(t.Best)
 	var seen, u mat.VecDense
-	seen.MulVec(p, z.RowView(0))
+	seen.MulVec(p, mat.NewVecDense(w.Inputs, z))
 	u.MulVec(p.T(), &seen)
 	t.star = u.RawVector().Data
 	floats.Scale(1/floats.Norm(t.star, 2), t.star)
@@ -86,16 +86,9 @@ func simplexPoint(rng *rand.Rand, h int) []float64 {
 // Candidates are the vertices of the simplex of R^h, its centre, and random points: n in all, at least the first h+1.
 // Every second random point is concentrated on few maps.
 func Candidates(rng *rand.Rand, h, n int) [][]float64 {
-	var all [][]float64
-	for i := range h {
-		vertex := make([]float64, h)
-		vertex[i] = 1
-		all = append(all, vertex)
-	}
+	all := spectral.Corners(h)
 	if h > 1 {
-		centre := make([]float64, h)
-		floats.AddConst(1/float64(h), centre)
-		all = append(all, centre)
+		all = append(all, spectral.Middle(h))
 	}
 	for len(all) < n && h > 1 {
 		alpha := simplexPoint(rng, h)
@@ -121,9 +114,7 @@ func (t *Teacher) Sample(rng *rand.Rand, n int) (*mat.Dense, []float64) {
 	x, y := mat.NewDense(n, t.Inputs, nil), make([]float64, n)
 	for i := range n {
 		row := x.RawRowView(i)
-		for j := range row {
-			row[j] = rng.NormFloat64()
-		}
+		copy(row, trial.Normals(rng, t.Inputs, 1))
 		floats.Scale(1/floats.Norm(row, 2), row)
 		y[i] = 1
 		if floats.Dot(row, t.star) < 0 {

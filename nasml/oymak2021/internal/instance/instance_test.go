@@ -1,4 +1,4 @@
-package world
+package instance
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-func TestWorldAgainstSamples(t *testing.T) {
-	w := World{Inputs: 5, Features: 7, Maps: 3, Decay: 1, Flips: 0.1}
+func TestInstanceAgainstSamples(t *testing.T) {
+	w := Params{Inputs: 5, Features: 7, Maps: 3, Decay: 1, Flips: 0.1}
 	teacher := NewTeacher(2, w)
 	for _, p := range teacher.maps {
 		require.InDelta(t, 1, singular(t, p), 1e-12, "B = 1")
@@ -47,7 +47,7 @@ func TestWorldAgainstSamples(t *testing.T) {
 }
 
 func TestWeightsAndTheirJacobian(t *testing.T) {
-	for _, w := range []World{{6, 8, 3, 1, 0.1}, {1, 1, 1, 0, 0}} {
+	for _, w := range []Params{{6, 8, 3, 1, 0.1}, {1, 1, 1, 0, 0}} {
 		teacher := NewTeacher(1, w)
 		x, y := teacher.Sample(trial.RNG(1, "x"), min(4, w.Inputs))
 		train, err := teacher.Mixture(x, y)
@@ -63,9 +63,11 @@ func TestWeightsAndTheirJacobian(t *testing.T) {
 		v := teacher.Weights(fit)
 		jacobian, err := teacher.Jacobian(fit)
 		require.NoError(t, err)
+		var outputs mat.VecDense
+		outputs.MulVec(train.At(fit.Alpha), mat.NewVecDense(len(fit.Theta), fit.Theta))
 		predicted := mat.NewVecDense(len(y), nil)
 		predicted.MulVec(x, mat.NewVecDense(len(v), v))
-		require.InDeltaSlice(t, fit.Predict(train), predicted.RawVector().Data, 1e-12)
+		require.InDeltaSlice(t, outputs.RawVector().Data, predicted.RawVector().Data, 1e-12)
 		want := mat.NewDense(w.Inputs, w.Maps+1, nil)
 		fd.Jacobian(want, func(y, x []float64) { copy(y, weights(x)) }, at, &fd.JacobianSettings{Formula: fd.Central})
 		require.True(t, mat.EqualApprox(want, jacobian, 1e-5*(1+mat.Norm(want, 2))))
@@ -105,7 +107,7 @@ func TestLargestIsTheSpectralNorm(t *testing.T) {
 }
 
 func TestComplexityOfTheInterpolant(t *testing.T) {
-	teacher := NewTeacher(5, World{Inputs: 12, Features: 15, Maps: 3, Decay: 1})
+	teacher := NewTeacher(5, Params{Inputs: 12, Features: 15, Maps: 3, Decay: 1})
 	x, y := teacher.LinearSample(trial.RNG(1, "x"), 7, 0)
 	train, err := teacher.Mixture(x, y)
 	require.NoError(t, err)
@@ -121,7 +123,7 @@ func TestComplexityOfTheInterpolant(t *testing.T) {
 }
 
 func TestPopulationIsTheLimit(t *testing.T) {
-	teacher := NewTeacher(6, World{Inputs: 6, Features: 3, Maps: 2, Flips: 0.1})
+	teacher := NewTeacher(6, Params{Inputs: 6, Features: 3, Maps: 2, Flips: 0.1})
 	alpha := []float64{0.3, 0.7}
 	want, err := teacher.Limit(alpha)
 	require.NoError(t, err)
