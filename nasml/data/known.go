@@ -10,9 +10,6 @@ var knownViews = map[string]Facts{
 	"mnist train, classes [0 1], first 500": {
 		"afc807c1758408b32df7789ce8df02fb13dec5458b1d369fbe97846c7100511a", 500, false,
 	},
-	"mnist train, classes [0 1], first 4096": {
-		"e6462d329c4b37b5eb7c1ff2ffe030a98429f68069c8682c21120b675cca3366", 4096, false,
-	},
 	"mnist test, classes [0 1]":   {"9a209e906eaa41a6f88349eedb4581602785bf3af1f5d190d93bd18a3b58d236", 2115, false},
 	"cifar-10 train":              {"3ca63dc2270e708eb5bc776433c93c4c62e2bf6e9ff0728d6910e852b5bfb014", 50000, false},
 	"cifar-10 train, first 10000": {"1b493db27e29d452755a9c634f26906e2afe9e5f7a21c2e1b1f0814a410a0fd5", 10000, false},
