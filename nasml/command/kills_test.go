@@ -47,9 +47,6 @@ head -c 64m /dev/zero > "$disk/filler" 2> /dev/null || true
 code=0; "$@" || code=$?
 cp -r "$NASML_STORE" "$kept"; exit $code`
 
-// killsEnv is how many workers [TestKills] kills; killSeedEnv draws the moments again, as such a run names them.
-const killsEnv, killSeedEnv = "NASML_TEST_KILLS", "NASML_TEST_KILL_SEED"
-
 // killer runs victims and kills them.
 type killer struct {
 	site *site
@@ -67,13 +64,13 @@ type killer struct {
 func TestKills(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(killsEnv))
 	if err != nil {
-		t.Skipf("takes minutes: set %s to a number of workers to kill", killsEnv)
+		t.Skipf("takes minutes: `go tool nasml test --kills N`")
 	}
 	seed, err := strconv.ParseUint(os.Getenv(killSeedEnv), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("%s=%d", killSeedEnv, seed)
+	t.Logf("kills from seed %d (--kill-seed)", seed)
 	ctx := t.Context()
 	require.NoError(t, ensurePlugin(ctx, console{os.Stdout, os.Stderr}))
 	s, err := openSite(ctx)

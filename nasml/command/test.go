@@ -26,13 +26,28 @@ type testCmd struct {
 	Short   bool     `help:"Skip the long tests, the notebooks and the browser."`
 	Only    string   `help:"Only the Go tests of that name, and no notebooks; TestBrowser: the browser." name:"run" placeholder:"REGEXP"`
 	Package []string `help:"Only the Go tests of these packages, such as ./plots, and no notebooks." arg:"" optional:""`
+	Kills   uint     `help:"Instead: kill workers so often, at random moments, and compare what they leave with unbroken runs." placeholder:"N"`
+
+	KillSeed uint64 `help:"Draw the moments from this seed, as such a run names it (default: another each time)." placeholder:"SEED"`
 }
+
+// killsEnv is how many workers TestKills kills; killSeedEnv draws the moments again, as such a run names them.
+const killsEnv, killSeedEnv = "NASML_TEST_KILLS", "NASML_TEST_KILL_SEED"
 
 // Run runs vet, the Go tests, the notebooks and the browser test. Each runs even if another fails; a summary comes
 // last.
 func (v *testCmd) Run(ctx context.Context, c console, s *site) error {
 	t := &testRun{site: s, console: c}
 	defer t.cleanUp()
+	if v.Kills > 0 {
+		t.env = []string{fmt.Sprintf("%s=%d", killsEnv, v.Kills)}
+		if v.KillSeed > 0 {
+			t.env = append(t.env, fmt.Sprintf("%s=%d", killSeedEnv, v.KillSeed))
+		}
+		cmd := t.command(ctx, "go", "test", "./nasml/command", "-run=^TestKills$", "-count=1", "-timeout=0", "-v")
+		cmd.Stdout = t.Out
+		return cmd.Run()
+	}
 	if err := s.setup(ctx, c); err != nil {
 		return err
 	}
