@@ -45,11 +45,13 @@ func TestCheckNamesTheFieldWhatItIsAndWhatItMayBe(t *testing.T) {
 		`Warmup must be a finite number, at least 0`:        func(s *Settings) { s.Warmup = -1 },
 		`Clip must be a finite number, at least 0, got NaN`: func(s *Settings) { s.Clip = math.NaN() },
 		`Clip must be a finite number, at least 0, got -5`:  func(s *Settings) { s.Clip = -5 },
-		`Damping must be`: func(s *Settings) { s.Damping = math.Inf(1) },
-		`Epsilon must be`: func(s *Settings) { s.Epsilon = -1 },
-		`Terms must be at least 1 for cg and neumann`:                           func(s *Settings) { s.Hypergradient = "cg" },
-		`Terms must be at least 1 for cg and neumann, 0 for the others, got -2`: func(s *Settings) { s.Terms = -2 },
-		`StepSize must be more than 0 for neumann`:                              func(s *Settings) { s.Hypergradient, s.Terms = "neumann", 3 },
+		`Damping must be`:                          func(s *Settings) { s.Damping = math.Inf(1) },
+		`Epsilon must be`:                          func(s *Settings) { s.Epsilon = -1 },
+		`Terms must be at least 1`:                 func(s *Settings) { s.Hypergradient = "cg" },
+		`cg and neumann, 0 for the others, got -2`: func(s *Settings) { s.Terms = -2 },
+		`StepSize must be more than 0 for neumann`: func(s *Settings) {
+			s.Hypergradient, s.Terms = "neumann", 3
+		},
 	} {
 		s := AsCode["darts"]
 		change(&s)

@@ -131,7 +131,9 @@ func TestParametersOfTablesThatMakeNoSense(t *testing.T) {
 		"Preset must be quick, paper or code, got \"slow\"": func(p *Table3Params) { p.Preset = "slow" },
 		"DropPath and Smoothing must be":                    func(p *Table3Params) { p.Vary = withoutRegularizers(1) },
 		"got \"cifar\"":                                     func(p *Table3Params) { p.Data = "cifar" },
-		"Genotypes must":                                    func(p *Table3Params) { p.Genotypes = []string{"PDARTS", "PDARTS"} },
+		"Genotypes must": func(p *Table3Params) {
+			p.Genotypes = []string{"PDARTS", "PDARTS"}
+		},
 	} {
 		p := Table3Quick
 		change(&p)

@@ -106,7 +106,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	p = li2021.Figure1Quick
 	p.Data = "cifar10"
 	_, err = li2021.Figure1(t.Context(), p)
-	require.Regexp(t, `Data is "cifar10".*; did you mean cifar-10\?$`, said(err))
+	require.Regexp(t, `Data must be .*, got "cifar10"; did you mean cifar-10\?$`, said(err))
 	p = li2021.Figure1Quick
 	p.Space = "nasbench-20"
 	_, err = li2021.Figure1(t.Context(), p)

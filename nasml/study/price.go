@@ -25,7 +25,8 @@ import (
 // many processors. Nothing is read before it is asked.
 func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 	like, same := likeness, func(price) bool { return true }
-	measured := s.Amount != nil || slices.ContainsFunc(cases, func(c Case) bool { return c.Units > 0 || c.Forecast != nil })
+	says := func(c Case) bool { return c.Units > 0 || c.Forecast != nil }
+	measured := s.Amount != nil || slices.ContainsFunc(cases, says)
 	if !measured { // any other settings may be any amount of work
 		like = asText
 	}

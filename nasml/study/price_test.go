@@ -47,7 +47,7 @@ func TestPricesOfBatches(t *testing.T) {
 	a, b := likeness(bench{"a", 3}), likeness(bench{"b", 3})
 	require.Equal(t, []price{{a, 100, 0.5}, {b, 10, 9}}, all, "200 s for 400 steps, and 90 s for 10")
 
-	require.Equal(t, []price{{a, 100, 0.5}}, prices(records[2:4], likeness, steps), "half of a batch took half of its time")
+	require.Equal(t, []price{{a, 100, 0.5}}, prices(records[2:4], likeness, steps), "half of a batch, half of its time")
 
 	records[4].Processor = 50
 	require.InDelta(t, 5, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "it waited for 40 s")
