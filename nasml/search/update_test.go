@@ -136,10 +136,10 @@ func TestUpdatesThatDoNotFitAreRefused(t *testing.T) {
 	}
 	delete(Updates, "eg")
 	for want, kept := range map[string]func(grad *Node) []*Node{
-		`the update "mine" after its move: 1 parameters and 2 slots, want 1`: func(grad *Node) []*Node {
+		`the update "mine" after its move: each parameter must have 1 slots, got 2 slots`: func(grad *Node) []*Node {
 			return []*Node{grad, grad}
 		},
-		`the update "mine" after its move: slot 0 has shape`: func(grad *Node) []*Node {
+		`the update "mine" after its move: slot 0 must have the shape`: func(grad *Node) []*Node {
 			return []*Node{ReduceAllSum(grad)}
 		},
 	} {
@@ -164,7 +164,7 @@ func TestAnUpdateThatLeavesTheSimplexIsAnError(t *testing.T) {
 	defer func(before map[string]Update) { Updates = before }(maps.Clone(Updates))
 	for sums, step := range map[string]simplex.Update{
 		"its row sums to 1.25": func(theta, _ *Node, _ float64) *Node { return MulScalar(theta, 1.25) },
-		"its row sums to 1, ": func(theta, _ *Node, _ float64) *Node { // from each option to the next, too much
+		"its row sums to 1; ": func(theta, _ *Node, _ float64) *Node { // from each option to the next, too much
 			ahead := Iota(theta.Graph(), theta.Shape(), -1)
 			return Add(theta, Sub(ahead, Reverse(ahead, -1)))
 		},
