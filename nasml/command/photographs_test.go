@@ -65,7 +65,7 @@ func TestASearchOnPhotographs(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "train", "n03"), 0o755))
 	for folder, want := range map[string]string{
 		dir: "class n03 has no file", filepath.Join(dir, "train"): "expected a folder with one folder a class",
-		dir + "/none": "none does not exist: want a folder with ILSVRC-2012's photographs in train",
+		dir + "/none": "none does not exist; it must hold ILSVRC-2012's photographs in train",
 	} {
 		status, _, err := run(folder)
 		require.NotContains(t, []int{exitOK, exitClaims}, status)

@@ -109,7 +109,7 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	q := Theorem2Quick
 	q.Blocks, q.Ratios = []int{3}, []float64{1}
 	r2, err := Theorem2(ctx, q)
-	refused("Blocks has 3", r2, err)
+	refused("Blocks must be 1, 2 or 2·Edges = 4, got 3", r2, err)
 	refused("value of Ratios must", r2, err)
 	c := Corollary1Quick
 	c.Slopes, c.Start = []float64{2}, 0
@@ -119,12 +119,12 @@ func TestTheoremsRefuseWhatMakesNoSense(t *testing.T) {
 	m := MirrorQuick
 	m.Gap, m.Options = 0.4, []int{1, 4}
 	r4, err := Mirror(ctx, m)
-	refused("Gap is 0.4", r4, err)
+	refused("Gap must be below Margin/2", r4, err)
 	refused("value of Options must", r4, err)
 	s := SparsityQuick
 	s.Below, s.Eager = 3, 0
 	r5, err := Sparsity(ctx, s)
-	refused("Below is 3", r5, err)
+	refused("Below must", r5, err)
 	refused("Eager must", r5, err)
 	st := StationarityQuick
 	st.Lambdas, st.Distances = []float64{0, 1}, []float64{0.1, 1}
