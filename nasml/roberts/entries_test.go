@@ -186,9 +186,12 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 		"Spread must":               problems(func(p *ProblemParams) { p.Spread = math.NaN() }),
 		`"reluu"`:                   problems(func(p *ProblemParams) { p.Activations = []string{"reluu", "tanh"} }),
 		"Activations must have":     problems(func(p *ProblemParams) { p.Activations = []string{"tanh"} }),
-		"have 3 operations":         errorOf(Theorem4(isolated(t), Theorem4Params{tinyParams(), []string{"relu/tanh"}, 8})),
-		"value of Sizes must":       errorOf(Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{1}, 3, "relu/tanh"})),
-		"appear once":               errorOf(Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{2}, 3, "relu/relu"})),
+		"have 3 operations": errorOf(
+			Theorem4(isolated(t), Theorem4Params{tinyParams(), []string{"relu/tanh"}, 8})),
+		"value of Sizes must": errorOf(
+			Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{1}, 3, "relu/tanh"})),
+		"appear once": errorOf(
+			Theorem7(isolated(t), Theorem7Params{tinyParams(), []int{2}, 3, "relu/relu"})),
 		"Sign do nothing here":      errorOf(Map(isolated(t), MapParams{tinyParams(), 3, nil, nil})),
 		"Size must":                 errorOf(Map(isolated(t), MapParams{tinyParams(), 1, nil, nil})),
 		"Update":                    search(func(p *SearchParams) { p.Update = "adam" }),

@@ -164,7 +164,8 @@ func TestDoneRefusesWhatIsNotANumber(t *testing.T) {
 		result Result
 		says   string
 	}{
-		"nan value": {Result{Values: map[string]float64{"a": 1, "loss": math.NaN()}}, `value "loss" must be finite, got NaN`},
+		"nan value": {Result{Values: map[string]float64{"a": 1, "loss": math.NaN()}},
+			`value "loss" must be finite, got NaN`},
 		"inf value": {Result{Values: map[string]float64{"a": math.Inf(-1)}}, `value "a" must be finite, got -Inf`},
 		"inf series": {Result{Series: map[string][]float64{"curve": {1, math.Inf(1)}}},
 			`series "curve" must be finite, got +Inf at position 1`},
