@@ -24,7 +24,7 @@ import (
 // forecast, or its units, at the price at which batches of trials of the study were computed on a machine with as
 // many processors. Nothing is read before it is asked.
 func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
-	like, same := likeness, func(price) bool { return true }
+	like := likeness
 	says := func(c Case) bool { return c.Units > 0 || c.Forecast != nil }
 	measured := s.Amount != nil || slices.ContainsFunc(cases, says)
 	if !measured { // any other settings may be any amount of work
@@ -39,11 +39,11 @@ func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 		if own == 0 && c.Forecast != nil {
 			return 0
 		}
-		amount, alike := cmp.Or(own, float64(c.units())), like(c.Params)
+		amount, alike, from := cmp.Or(own, float64(c.units())), like(c.Params), prices()
 		if !measured {
-			same = func(p price) bool { return p.like == alike }
+			from = only(from, func(p price) bool { return p.like == alike })
 		}
-		price, known := typical(only(prices(), same), alike, amount, own > 0)
+		price, known := typical(from, alike, amount, own > 0)
 		if !known {
 			return own
 		}
