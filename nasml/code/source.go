@@ -126,15 +126,15 @@ var outside = []string{
 	"catalog", "code", "command", "lab", "lab/verdict", "notebook", "runs", "study", "backend", "data",
 }
 
-// ours are the packages in this program that were read, by their paths: kinds share most of them.
-var ours sync.Map
+// builtIn caches the packages of this program by path: kinds share most of them.
+var builtIn sync.Map
 
 // roomOf is readRoom, once for a package in this program.
 func roomOf(source fs.FS, at string) (*room, error) {
 	if source != fs.FS(nasml.Sources) {
 		return readRoom(source, at)
 	}
-	read, _ := ours.LoadOrStore(at, sync.OnceValues(func() (*room, error) { return readRoom(source, at) }))
+	read, _ := builtIn.LoadOrStore(at, sync.OnceValues(func() (*room, error) { return readRoom(source, at) }))
 	return read.(func() (*room, error))()
 }
 

@@ -169,8 +169,8 @@ func (b Bench[T]) reads(gs Groups[T]) bool {
 	return true
 }
 
-// amount is the units of a trial by what its key says of it; 0 where that is nothing. Without units a trial of other
-// settings may be any amount of work: the paper's is 240 times the quick one's in Figure 1 of Oymak+.
+// amount is the units of a trial by what its key says of it; 0 if that is nothing. Without units a trial of other
+// settings may be any amount of work.
 func (b Bench[T]) amount(params json.RawMessage) (units float64) {
 	var t T
 	if err := json.Unmarshal(params, &t); err != nil || reflect.ValueOf(&t).Elem().IsZero() {
