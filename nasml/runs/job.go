@@ -278,11 +278,7 @@ func (j *Job) release() {
 // goroutines for different i. It returns an error if a number is not finite. A result that
 // another machine has stored meanwhile stays. If the disk is full it waits for room.
 func (j *Job) Done(i int, result Result) error {
-	var use Use
-	if len(j.Trials) == 1 {
-		use = j.use()
-	}
-	line, err := j.encode(i, result, use)
+	line, err := j.encode(i, result, j.use())
 	if err != nil {
 		return err
 	}

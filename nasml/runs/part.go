@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Part makes [Store.Compute] do a part of the work, or only look at it, so that many
@@ -204,15 +205,34 @@ func (p *Part) Summary() PartSummary {
 	defer p.mu.Unlock()
 	sum := PartSummary{Count: map[State]int{}, Failures: map[string]string{}, Seconds: p.seconds()}
 	maps.Copy(sum.Failures, p.failed)
-	for _, r := range p.stored {
-		sum.Processor += r.Processor / float64(max(1, r.Batch))
-		sum.Peak = max(sum.Peak, r.Peak)
-	}
+	sum.Use = used(p.stored)
 	for _, state := range p.trials {
 		sum.Count[state]++
 		if state != TrialDone {
 			sum.Elsewhere++
 		}
+	}
+	return sum
+}
+
+// used is what records took, each its share of what the last of its batch says, as far as that is known.
+func used(records map[string]*Record) (sum Use) {
+	type batch struct {
+		started time.Time
+		key     string // of a trial by itself
+	}
+	took, share := map[batch]float64{}, map[batch]float64{}
+	for key, r := range records {
+		of := batch{r.Started, key}
+		if r.Batch > 1 {
+			of.key = ""
+		}
+		took[of] = max(took[of], r.Processor)
+		share[of] += 1 / float64(max(1, r.Batch))
+		sum.Peak = max(sum.Peak, r.Peak)
+	}
+	for of, all := range took {
+		sum.Processor += all * min(1, share[of])
 	}
 	return sum
 }

@@ -100,6 +100,28 @@ func TestLookingComputesNothingAndTellsTheStates(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Trials of a batch share what it had taken when the last of them ended.
+func TestABatchIsCountedOnce(t *testing.T) {
+	s, ctx := testStore(t)
+	now := withUse(t)
+	*now = Use{100, 1e9}
+	trials := toyTrials(0, 4)
+	_, err := s.Compute(ctx, trials, Options{}, func(_ context.Context, j *Job) error {
+		for i := range j.Trials {
+			now.Processor += 2
+			require.NoError(t, j.Done(i, seedResult(j.Trials[i])))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for n, took := range map[int]float64{4: 8, 2: 2} { // half of what it took until the second
+		p := new(Part)
+		_, err = s.Compute(WithPart(ctx, p), trials[:n], Options{}, mustNotCompute)
+		require.NoError(t, err)
+		require.InDelta(t, took, p.Summary().Processor, 1e-12)
+	}
+}
+
 // What is left is the sum of what trials will take, where that is known of each.
 func TestTimeLeftIsTheSumOfForecasts(t *testing.T) {
 	s, ctx := testStore(t)

@@ -35,7 +35,7 @@ type Record struct {
 	Started  time.Time         `json:"started"`  // when the first part of it began, UTC
 	// from the start of its batch to its result, resumed parts included, s
 	Seconds float64 `json:"seconds"`
-	Use             // of the batch likewise; not known where its trials ended one by one
+	Use             // of the batch likewise
 	Batch   int     `json:"batch"`   // trials computed together, in one graph
 	Resumed int     `json:"resumed"` // how often it went on from a checkpoint
 	Sum     string  `json:"sum"`     // SHA-256 over all the rest

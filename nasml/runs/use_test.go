@@ -54,9 +54,11 @@ func TestWhatIsNotKnownOfAUseIsLeftOut(t *testing.T) {
 	}
 	done := func(j *Job) error { return j.Done(0, seedResult(j.Trials[0])) }
 	require.Equal(t, Use{5, 0}, of(toyTrials(0, 1), done), "the peak was reached before")
-	require.Zero(t, of(toyTrials(1, 2), func(j *Job) error {
-		return errors.Join(j.Done(1, seedResult(j.Trials[1])), done(j))
-	}), "trials of a batch, one by one")
+	require.Equal(t, Use{7, 0}, of(toyTrials(1, 2), func(j *Job) error {
+		second := j.Done(1, seedResult(j.Trials[1]))
+		now.Processor += 2
+		return errors.Join(second, done(j))
+	}), "from the start of a batch whose trials end one by one")
 	require.Zero(t, of(toyTrials(3, 1), func(j *Job) error {
 		require.Zero(t, of(toyTrials(4, 1), done), "beside another")
 		return done(j)

@@ -83,6 +83,7 @@ type price struct {
 	like    string  // settings of its trials: but for numbers, if these say how much work it is
 	amount  float64 // of work, the mean of a trial
 	seconds float64 // that a unit of it took
+	timed   bool    // processor time is known, so that what ran beside hardly counts
 }
 
 // near is how many times more or less work a trial may be whose price holds: beyond, what is done once weighs more.
@@ -104,10 +105,10 @@ func prices(
 		return r.Host.CPUs != runtime.NumCPU() || strings.Contains(r.Backend, "cuda") != cuda
 	})
 	for _, of := range By(records, func(r *runs.Record) batch { return batch{r.Started, r.Batch} }) {
-		work, took, counted := 0.0, 0.0, 0.0
+		work, took, counted, timed := 0.0, 0.0, 0.0, true
 		alike := map[string][]float64{}
 		for _, r := range of {
-			took = max(took, quiet(r))
+			took, timed = max(took, quiet(r)), timed && r.Processor > 0
 			if a := amount(r); a > 0 && !math.IsInf(a, 0) {
 				like := likeness(r.Trial.Params)
 				work, counted = work+a, counted+1
@@ -117,7 +118,7 @@ func prices(
 		seconds := took * counted / float64(max(1, of[0].Batch)) / work
 		for _, like := range slices.Sorted(maps.Keys(alike)) {
 			if seconds > 0 {
-				all = append(all, price{like, stat.Mean(alike[like], nil), seconds})
+				all = append(all, price{like, stat.Mean(alike[like], nil), seconds, timed})
 			}
 		}
 	}
@@ -132,15 +133,16 @@ func quiet(r *runs.Record) float64 {
 	return r.Seconds
 }
 
-// typical is the median price for so much work: of trials that differ in numbers alone, or else of all; and of trials
-// of about as much work, or else of all. Beside a model's own forecast it is only known of trials of about as much
-// work that were not far from it.
+// typical is the median price for so much work: of trials that differ in numbers alone, or else of all; of trials of
+// about as much work, or else of all; and of those whose processor time is known, or else of all. Beside a model's own
+// forecast it is only known of trials of about as much work that were not far from it.
 func typical(all []price, like string, amount float64, model bool) (seconds float64, known bool) {
 	about := func(p price) bool { return p.amount <= near*amount && amount <= near*p.amount }
 	if model {
 		all = only(all, func(p price) bool { return about(p) && p.seconds <= doubt && p.seconds >= 1./doubt })
 	}
-	for _, which := range []func(p price) bool{func(p price) bool { return p.like == like }, about} {
+	alike, timed := func(p price) bool { return p.like == like }, func(p price) bool { return p.timed }
+	for _, which := range []func(p price) bool{alike, about, timed} {
 		if some := only(all, which); len(some) > 0 {
 			all = some
 		}

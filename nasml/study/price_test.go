@@ -45,12 +45,14 @@ func TestPricesOfBatches(t *testing.T) {
 	records := append(batch(1, bench{"a", 100}, 4, 200), batch(2, bench{"b", 10}, 1, 90)...)
 	all := prices(records, likeness, steps)
 	a, b := likeness(bench{"a", 3}), likeness(bench{"b", 3})
-	require.Equal(t, []price{{a, 100, 0.5}, {b, 10, 9}}, all, "200 s for 400 steps, and 90 s for 10")
+	require.Equal(t, []price{{a, 100, 0.5, false}, {b, 10, 9, false}}, all, "200 s for 400 steps, and 90 s for 10")
 
-	require.Equal(t, []price{{a, 100, 0.5}}, prices(records[2:4], likeness, steps), "half of a batch, half of its time")
+	require.Equal(t, []price{{a, 100, 0.5, false}}, prices(records[2:4], likeness, steps), "half of a batch, half of its time")
 
 	records[4].Processor = 50
-	require.InDelta(t, 5, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "it waited for 40 s")
+	waited := prices(records[4:], likeness, steps)[0]
+	require.InDelta(t, 5, waited.seconds, 1e-12, "it waited for 40 s")
+	require.True(t, waited.timed)
 	records[4].Processor = 170
 	require.InDelta(t, 9, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "on two processors")
 
@@ -63,7 +65,9 @@ func TestPricesOfBatches(t *testing.T) {
 }
 
 func TestTypicalPrice(t *testing.T) {
-	all := []price{{"a", 100, 1}, {"a", 100, 2}, {"a", 100, 2.5}, {"a", 1, 7}, {"b", 100, 0.5}}
+	all := []price{
+		{"a", 100, 1, false}, {"a", 100, 2, false}, {"a", 100, 2.5, false}, {"a", 1, 7, false}, {"b", 100, 0.5, false},
+	}
 	of := func(like string, amount float64, model bool) float64 {
 		seconds, known := typical(all, like, amount, model)
 		require.Equal(t, known, seconds > 0)
@@ -76,6 +80,9 @@ func TestTypicalPrice(t *testing.T) {
 	require.InDelta(t, 2, of("a", 50, true), 0)
 	require.Zero(t, of("a", 2, true), "seven times a model's forecast: it was paused")
 	require.Zero(t, of("a", 1e4, true), "a model knows better than trials a hundred times as small")
+	all = append(all, price{"a", 100, 0.4, true})
+	require.InDelta(t, 0.4, of("a", 50, false), 0, "processor time is known: what ran beside does not count")
+	require.InDelta(t, 7, of("a", 2, false), 0, "of other work it says less")
 	all = nil
 	require.Zero(t, of("a", 50, false))
 }
