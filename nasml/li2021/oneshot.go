@@ -47,7 +47,7 @@ var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 
 var oneShotCost = catalog.Cost{
 	Quick: "about 15 minutes on two cores for all three spaces; those of the presets are precomputed",
-	Paper: "hours a search on a GPU, days on two cores",
+	Paper: "3 to 5 hours a search on two cores (forecast)",
 }
 
 // wide is a style in which three panels fit beside each other, a space each.

@@ -38,7 +38,7 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 	Title: "What a search is watched by: entropy, discretisation, curvature, stationarity, Condition 6",
 	Cost: catalog.Cost{
 		Quick: "ten minutes on two cores, half of it to compile; its searches are precomputed",
-		Paper: "hours a search on a GPU, days on two cores",
+		Paper: "15 hours a search on two cores (forecast)",
 	},
 	Quick: InstrumentsQuick, Paper: InstrumentsPaper,
 	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: InstrumentsLarge}},
