@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ type Bench[T any] struct {
 	Kind    func(T) *code.Kind // what computes a trial, where it is not the study's Code
 	Label   func(T) string     // for progress and errors; nil: its String, or its part
 	Units   func(T) int        // of work, where it depends on what was opened; nil: the entry's
+	Work    func(T) float64    // likewise
 	Seconds func(T) float64    // forecast on this machine; 0: not known
 	// Cost is behind the title: the trials that are not in the store will cost, which take so many seconds.
 	Cost  func(missing []T, seconds float64) string
@@ -162,29 +164,32 @@ func (b Bench[T]) reads(gs Groups[T]) bool {
 	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
 		c := b.caseOf(g, 0)
 		params, err := json.Marshal(c.Params)
-		if err != nil || b.amount(params) != float64(max(1, c.Units)) {
+		if err != nil || b.amount(params) != cmp.Or(c.Work, float64(max(1, c.Units))) {
 			return false
 		}
 	}
 	return true
 }
 
-// amount is the units of a trial by what its key says of it; 0 if that is nothing. Without units a trial of other
+// amount is the work of a trial by what its key says of it; 0 if that is nothing. Without units a trial of other
 // settings may be any amount of work.
-func (b Bench[T]) amount(params json.RawMessage) (units float64) {
+func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 	var t T
 	if err := json.Unmarshal(params, &t); err != nil || reflect.ValueOf(&t).Elem().IsZero() {
 		return 0
 	}
-	if b.Units == nil {
-		return 0
-	}
 	defer func() {
 		if recover() != nil { // it is half of a trial
-			units = 0
+			work = 0
 		}
 	}()
-	return float64(max(1, b.Units(t)))
+	switch {
+	case b.Work != nil:
+		return b.Work(t)
+	case b.Units != nil:
+		return float64(max(1, b.Units(t)))
+	}
+	return 0
 }
 
 // caseOf is a seed of a group.
@@ -198,6 +203,7 @@ func (b Bench[T]) caseOf(g Group[T], seed uint64) study.Case {
 	set(&c.Code, b.Kind, g.Trial)
 	set(&c.Label, b.Label, g.Trial)
 	set(&c.Units, b.Units, g.Trial)
+	set(&c.Work, b.Work, g.Trial)
 	if b.Seconds != nil {
 		c.Forecast = func() float64 { return b.Seconds(g.Trial) }
 	}

@@ -15,6 +15,17 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
+// A forecast goes by the work of a trial, and by its units where no work is said.
+func TestTheAmountOfATrial(t *testing.T) {
+	b, three := Bench[square]{}, []byte(`{"size": 3}`)
+	require.Zero(t, b.amount(three))
+	b.Units = func(s square) int { return s.Size }
+	require.InDelta(t, 3, b.amount(three), 0)
+	b.Work = func(s square) float64 { return float64(s.Size) / 2 }
+	require.InDelta(t, 1.5, b.amount(three), 0)
+	require.True(t, b.reads(Groups[square]{{Seeds: 1, Trial: square{3}}}))
+}
+
 // Trials of one size are computed together, what is stored is left out, and the records are in the groups' order.
 func TestTrialsThatAreComputedTogether(t *testing.T) {
 	ctx, jobs := isolated(t), [][]square(nil)

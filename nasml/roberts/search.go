@@ -76,6 +76,8 @@ var Search = lab.Declare(lab.Entry[SearchParams, teaching]{
 	Quick: SearchQuick, Paper: SearchPaper,
 	Code:  code.Define("roberts/search", "roberts/internal/searching"),
 	Units: func(t teaching) int { return t.Steps },
+	// measured: the rest of a step takes as long as two hundred examples
+	Work:  func(t teaching) float64 { return float64(t.Steps) * float64(t.Train+t.Valid+200) },
 	Rules: SearchParams.rules,
 	Trials: func(p SearchParams) (gs lab.Groups[teaching]) {
 		for _, space := range p.Spaces {

@@ -44,7 +44,7 @@ var Theorem4 = lab.Declare(lab.Entry[Theorem4Params, problems]{
 	Title: "Three activations: a sufficient condition for the better one to have the larger α",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about two minutes on two cores; precomputed"},
 	Quick: Theorem4Quick, Paper: Theorem4Paper,
-	Code: problemsCode, Units: problemUnits,
+	Code: problemsCode, Units: problemUnits, Work: problemWork,
 	Rules: func(p Theorem4Params, c *study.Checks) {
 		p.rules(3, c)
 		for _, space := range p.Spaces {

@@ -40,7 +40,7 @@ var Theorem7 = lab.Declare(lab.Entry[Theorem7Params, problems]{
 	Title: "Any number of activations: when α ranks the operations as their losses do",
 	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; precomputed"},
 	Quick: Theorem7Quick, Paper: Theorem7Paper,
-	Code: problemsCode, Units: problemUnits,
+	Code: problemsCode, Units: problemUnits, Work: problemWork,
 	Rules: func(p Theorem7Params, c *study.Checks) {
 		p.rules(max(slices.Max(append(p.Sizes, 0)), p.Violated), c)
 		names, err := p.operationsOf(p.Space)

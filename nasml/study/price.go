@@ -21,11 +21,11 @@ import (
 // This file forecasts what cases will take by what those took that are stored.
 
 // Forecasts says what each of the cases will take on this machine, s; 0 where nothing is known. It is the case's own
-// forecast, or its units, at the price at which batches of trials of the study were computed on a machine with as
+// forecast, or its work, at the price at which batches of trials of the study were computed on a machine with as
 // many processors. Nothing is read before it is asked.
 func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 	like := likeness
-	says := func(c Case) bool { return c.Units > 0 || c.Forecast != nil }
+	says := func(c Case) bool { return c.Units > 0 || c.Work > 0 || c.Forecast != nil }
 	measured := s.Amount != nil || slices.ContainsFunc(cases, says)
 	if !measured { // any other settings may be any amount of work
 		like = asText
@@ -39,7 +39,7 @@ func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 		if own == 0 && c.Forecast != nil {
 			return 0
 		}
-		amount, alike, from := cmp.Or(own, float64(c.units())), like(c.Params), prices()
+		amount, alike, from := cmp.Or(own, c.work()), like(c.Params), prices()
 		if !measured {
 			from = only(from, func(p price) bool { return p.like == alike })
 		}
@@ -51,7 +51,7 @@ func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 	}
 }
 
-// amounts says how much work a record's trial was, in seconds of its own forecast or in units; 0 where that is not
+// amounts says how much work a record's trial was, in seconds of its own forecast or as [Case.Work]; 0 where that is not
 // known: of the cases, and of what Amount knows.
 func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 	known := map[string]Case{}
@@ -65,7 +65,7 @@ func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 	found := map[string]float64{} // by settings, which seeds have in common
 	return func(r *runs.Record) float64 {
 		if c, ok := known[r.Key]; ok {
-			return cmp.Or(c.Seconds(), float64(c.units()))
+			return cmp.Or(c.Seconds(), c.work())
 		}
 		params, ok := r.Trial.Params.(json.RawMessage)
 		if s.Amount == nil || !ok {

@@ -129,6 +129,7 @@ func TestAForecastLearnsFromRecords(t *testing.T) {
 	learned := s.Forecasts(store.With(shipped(t, code, records...)), nil)
 	require.InDelta(t, 0.5*50, learned(of(bench{"a", 50}, 0)), 1e-9)
 	require.InDelta(t, 9*5, learned(of(bench{"b", 5}, 0)), 1e-9)
+	require.InDelta(t, 0.5*70, learned(Case{Params: bench{"a", 50}, Units: 50, Work: 70}), 1e-9, "units are too rough")
 	require.InDelta(t, 0.5*50, learned(of(bench{"a", 50}, 50)), 1e-9, "a model of a second a step was twice too much")
 	require.InDelta(t, 5, learned(of(bench{"b", 5}, 5)), 1e-9, "nine times the model: it was paused")
 	silent := of(bench{"a", 50}, 0)

@@ -46,6 +46,7 @@ type Case struct {
 	Code   *code.Kind // nil: the study's
 	Label  string     // for the progress and for errors: "h = 8, seed 3"; may be empty
 	Units  int        // of work, of about equal time all over the study; 0: 1
+	Work   float64    // what its time goes with, for forecasts, where units are too rough; 0: Units
 	// Forecast is how many seconds the case will take on this machine, before anything of
 	// it has run; 0 or nil: not known.
 	Forecast func() float64
@@ -107,6 +108,8 @@ func (c Case) wrap(err error) error {
 }
 
 func (c Case) units() int { return max(1, c.Units) }
+
+func (c Case) work() float64 { return cmp.Or(c.Work, float64(c.units())) }
 
 // Seconds is the case's forecast, 0 where it has none.
 func (c Case) Seconds() float64 {
