@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -32,7 +33,7 @@ const (
 // empty.
 func (d Data) Trials() [][]string {
 	all := d.settings()
-	names := settingNames(all)
+	names := namesOf(all)
 	lines := [][]string{append([]string{"trial", "figure", "part", "scale", "seed"}, names...)}
 	for i, r := range d.Records {
 		line := []string{short(r.Key), r.Trial.Figure, d.part(i), r.Scale, strconv.FormatUint(r.Trial.Seed, 10)}
@@ -116,7 +117,6 @@ func (d Data) part(i int) string {
 // short is as much of a key as tells trials apart.
 func short(key string) string { return key[:min(12, len(key))] }
 
-// settings are those of every record.
 func (d Data) settings() []map[string]string {
 	var all []map[string]string
 	for _, r := range d.Records {
@@ -125,10 +125,10 @@ func (d Data) settings() []map[string]string {
 	return all
 }
 
-func settingNames(all []map[string]string) []string {
+func namesOf[V any](all []map[string]V) []string {
 	names := map[string]bool{}
-	for _, settings := range all {
-		for name := range settings {
+	for _, one := range all {
+		for name := range one {
 			names[name] = true
 		}
 	}
@@ -205,14 +205,10 @@ func byWeight(settings map[string]string) []string {
 	first := []string{"data", "space", "method"}
 	weight := func(name string) int { return slices.Index(first, name[strings.LastIndex(name, ".")+1:]) }
 	return slices.SortedFunc(maps.Keys(settings), func(a, b string) int {
-		if d := weight(b) - weight(a); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(weight(b)-weight(a), strings.Compare(a, b))
 	})
 }
 
-// cut shortens a value to what a line has room for.
 func cut(value string) string {
 	const most = 32
 	if letters := []rune(value); len(letters) > most {

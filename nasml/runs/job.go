@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Options changes how [Store.Compute] works. The zero value is ready to use.
@@ -204,12 +206,7 @@ func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int)
 	wait = max(wait, waited/20)
 	wait += rand.N(wait/4 + 1)
 	ProgressFrom(ctx).Step(0, fmt.Sprintf("waiting for another process with %d trials", missing))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-		return nil
-	}
+	return files.Sleep(ctx, wait)
 }
 
 // Job is a set of trials that this process alone computes, with one
@@ -306,7 +303,6 @@ func (j *Job) DoneAll(results []Result) error {
 	return j.keep(at, lines)
 }
 
-// encode seals the record of trial i.
 func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
 		return nil, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i,

@@ -35,31 +35,26 @@ func (d Data) NPZ() ([]byte, error) {
 	}
 	arrays["trial.seed"] = d.numbers(func(i int) (float64, bool) { return float64(d.Records[i].Trial.Seed), true })
 	all := d.settings()
-	for _, name := range settingNames(all) {
+	for _, name := range namesOf(all) {
 		arrays["setting."+name] = d.setting(func(i int) string { return all[i][name] })
 	}
-	values, series := map[string]bool{}, map[string]bool{}
+	var values []map[string]float64
+	var series []map[string][]float64
 	for _, r := range d.Records {
-		for name := range r.Values {
-			values[name] = true
-		}
-		for name := range r.Series {
-			series[name] = true
-		}
+		values, series = append(values, r.Values), append(series, r.Series)
 	}
-	for name := range values {
+	for _, name := range namesOf(values) {
 		arrays["value."+name] = d.numbers(func(i int) (float64, bool) {
 			x, ok := d.Records[i].Values[name]
 			return x, ok
 		})
 	}
-	for name := range series {
+	for _, name := range namesOf(series) {
 		arrays["series."+name] = d.series(name)
 	}
 	return zipped(arrays)
 }
 
-// zipped are arrays as an archive.
 func zipped(arrays map[string]array) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -83,7 +78,6 @@ type array struct {
 	elements any // []float64, or []uint32 with the letters of texts
 }
 
-// write writes the array in NumPy's format 1.0.
 func (a array) write(w io.Writer) error {
 	shape := ""
 	for _, n := range a.shape {
@@ -99,7 +93,6 @@ func (a array) write(w io.Writer) error {
 	return binary.Write(w, binary.LittleEndian, a.elements)
 }
 
-// texts is a text of every record.
 func (d Data) texts(of func(i int) string) array {
 	longest := 1
 	for i := range d.Records {
@@ -114,7 +107,6 @@ func (d Data) texts(of func(i int) string) array {
 	return array{fmt.Sprintf("<U%d", longest), []int{len(d.Records)}, letters}
 }
 
-// numbers is a number of every record that has it.
 func (d Data) numbers(of func(i int) (float64, bool)) array {
 	xs := make([]float64, len(d.Records))
 	for i := range xs {
@@ -145,7 +137,6 @@ func (d Data) setting(of func(i int) string) array {
 	})
 }
 
-// series is one of every record, a row a record.
 func (d Data) series(name string) array {
 	longest := 0
 	for _, r := range d.Records {

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,7 +66,6 @@ func (r *Record) encode() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// parse reads one record and believes it.
 func parse(line []byte) (*Record, error) {
 	r := new(Record)
 	if err := json.Unmarshal(line, r); err != nil {
@@ -133,13 +133,9 @@ func WriteBundle(w io.Writer, records []*Record) error {
 }
 
 func compareRecords(a, b *Record) int {
-	if c := strings.Compare(a.Trial.Figure, b.Trial.Figure); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Key, b.Key)
+	return cmp.Or(strings.Compare(a.Trial.Figure, b.Trial.Figure), strings.Compare(a.Key, b.Key))
 }
 
-// thisModule is the module of this package.
 const thisModule = "github.com/nasml/lab"
 
 // versions names Go and the revision of this module, as far as this program
@@ -172,7 +168,6 @@ func revision() string {
 	return revisionOf(filepath.Dir(file))
 }
 
-// revisionOf asks git about the checkout around a folder.
 func revisionOf(dir string) string {
 	commit, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Between two tries to write what found no room on a disk: at first, and at most.
@@ -58,7 +60,6 @@ func room(lines [][]byte) string {
 	return fmt.Sprintf("needs %.3g MB", float64(bytes)/1e6)
 }
 
-// place writes records once.
 func (j *Job) place(at []int, lines [][]byte) error {
 	drafts := make([]Draft, len(at))
 	for n, i := range at {
@@ -79,12 +80,5 @@ func (j *Job) place(at []int, lines [][]byte) error {
 // waitUnder lets the job wait, and speak, as ctx has it.
 func (j *Job) waitUnder(ctx context.Context) {
 	j.tell = func(note string) { Tell(ProgressFrom(ctx), note) }
-	j.pause = func(d time.Duration) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(d):
-			return nil
-		}
-	}
+	j.pause = func(d time.Duration) error { return files.Sleep(ctx, d) }
 }
