@@ -130,16 +130,11 @@ func (o *original201) readWhole(
 	open func(io.Reader) (io.Reader, error),
 	advance func(done, total int64),
 ) error {
-	f, err := os.Open(o.path)
+	source, err := watch(ctx, o.path, advance)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	source := &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}
+	defer source.in.Close()
 	var v *dict
 	in, err := open(source)
 	if err == nil {
@@ -176,15 +171,7 @@ func (o *original201) readWhole(
 func load201(in io.Reader) (*dict, error) {
 	u := newUnpickler(in)
 	u.onSet = u.keep201
-	v, err := u.load()
-	if err != nil {
-		return nil, err
-	}
-	d, ok := v.(*dict)
-	if !ok {
-		return nil, fmt.Errorf("found %s, expected a dictionary", describe(v))
-	}
-	return d, nil
+	return u.loadDict()
 }
 
 // watched is a file whose reading can be watched and stopped.
@@ -193,6 +180,18 @@ type watched struct {
 	in          *os.File
 	done, total int64
 	advance     func(done, total int64)
+}
+
+func watch(ctx context.Context, path string, advance func(done, total int64)) (*watched, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &watched{ctx: ctx, in: f, total: info.Size(), advance: advance}, nil
 }
 
 func (w *watched) Read(b []byte) (int, error) {

@@ -106,7 +106,6 @@ func takeTrials(d *dict) ([]trial201, error) {
 	return trials, nil
 }
 
-// takeTrial reads one training that keep201 has processed.
 func takeTrial(key tuple, d *dict) (trial201, error) {
 	name, _ := key[0].(string)
 	t := trial201{task: Task201(name), accuracy: map[string]float64{}}

@@ -93,13 +93,21 @@ func newUnpickler(r io.Reader) *unpickler {
 
 func unpickleDict(pickle []byte) (*dict, error) {
 	u := newUnpickler(bytes.NewReader(pickle))
+	d, err := u.loadDict()
+	if _, end := u.in.ReadByte(); err == nil && end == nil {
+		return nil, errors.New("found something else than one dictionary in the pickle")
+	}
+	return d, err
+}
+
+func (u *unpickler) loadDict() (*dict, error) {
 	v, err := u.load()
 	if err != nil {
 		return nil, err
 	}
 	d, ok := v.(*dict)
-	if _, end := u.in.ReadByte(); !ok || end == nil {
-		return nil, errors.New("found something else than one dictionary in the pickle")
+	if !ok {
+		return nil, fmt.Errorf("found %s in the pickle, expected a dictionary", describe(v))
 	}
 	return d, nil
 }
@@ -202,7 +210,6 @@ var opcodes = [256]func(*unpickler){
 	},
 }
 
-// pickledNames are the names that a pickle may use.
 var pickledNames = map[string]global{
 	"numpy.core.multiarray._reconstruct":  "_reconstruct",
 	"numpy._core.multiarray._reconstruct": "_reconstruct",
@@ -216,7 +223,6 @@ var pickledNames = map[string]global{
 	"_codecs.encode":                      "encode",
 }
 
-// pickledCalls say what a call stands for.
 var pickledCalls = map[string]func(args tuple) (any, error){
 	"_reconstruct": func(args tuple) (any, error) { return &pickled{what: "_reconstruct", args: args}, nil },
 	"dtype":        func(args tuple) (any, error) { return &pickled{what: "dtype", args: args}, nil },

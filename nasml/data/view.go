@@ -84,7 +84,6 @@ type opening struct {
 	Incomplete string // the error of an archive that lacks some of the images; empty: it has all
 }
 
-// incompleteError is an [ErrIncomplete] that was remembered.
 type incompleteError string
 
 func (e incompleteError) Error() string { return string(e) }
