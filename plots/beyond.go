@@ -2,6 +2,7 @@ package plots
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -10,7 +11,6 @@ import (
 // What of a series lies outside its axes is cut off, and a small triangle at the
 // frame says where; the caption says what it means.
 
-// beyondNote is what the caption says of the triangles.
 const beyondNote = "Triangles at the frame: beyond the axis."
 
 // caption is Caption and, if data are cut off, a note on the triangles. An empty caption stays empty.
@@ -22,17 +22,12 @@ func (f Figure) caption() string {
 }
 
 func (f Figure) beyond() bool {
-	for _, row := range f.Panels {
-		for _, p := range row {
-			x, y := p.fixedEnds()
-			for _, s := range p.Series {
-				if !s.Reference && (x.cuts(s.X) || y.cuts(s.Y) || y.cuts(s.Lo) || y.cuts(s.Hi)) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(f.Panels...), func(p Panel) bool {
+		x, y := p.fixedEnds()
+		return slices.ContainsFunc(p.Series, func(s Series) bool {
+			return !s.Reference && (x.cuts(s.X) || y.cuts(s.Y) || y.cuts(s.Lo) || y.cuts(s.Hi))
+		})
+	})
 }
 
 func (p Panel) fixedEnds() (x, y Axis) {
@@ -43,18 +38,12 @@ func (p Panel) fixedEnds() (x, y Axis) {
 	return x, y
 }
 
-// cuts reports whether one of the values lies outside an axis of fixed ends.
 func (a Axis) cuts(values []float64) bool {
 	if a.Min == 0 && a.Max == 0 {
 		return false
 	}
 	ends := axis{scale: a.Scale, min: a.Min, max: a.Max}
-	for _, v := range values {
-		if side(ends.norm(v)) != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(v float64) bool { return side(ends.norm(v)) != 0 })
 }
 
 // side is −1 before the start of an axis, 1 after its end, else 0.
@@ -108,15 +97,10 @@ func (p *panel) apart(s Series, r vg.Length) vg.Length {
 	return max(2*r, p.frame.Size().X/8)
 }
 
-// crowded reports whether a triangle of the same direction is too close to c.
 func crowded(all []cut, c cut, apart vg.Length) bool {
-	for _, o := range all {
-		d := o.at.Sub(c.at)
-		if o.x == c.x && o.y == c.y && math.Hypot(float64(d.X), float64(d.Y)) < float64(apart) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(o cut) bool {
+		return o.x == c.x && o.y == c.y && distance(o.at, c.at) < apart
+	})
 }
 
 func (p *panel) drawCuts(l *layout, n int) {

@@ -21,7 +21,6 @@ func (l *layout) direct(panels []*panel, entries []entry) []entry {
 	return entries
 }
 
-// name is a text with its place.
 type name struct {
 	text textLine
 	at   vg.Point // the start of its baseline

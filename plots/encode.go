@@ -14,7 +14,6 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// encoders write a page in the formats that Render knows.
 var encoders = map[string]func(*layout) ([]byte, error){
 	"pdf": encodePDF,
 	"svg": encodeSVG,
@@ -32,12 +31,9 @@ func (f Figure) Render(format string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("plots: format %q: expected one of %q", format, slices.Sorted(maps.Keys(encoders)))
 	}
-	if err := f.Validate(); err != nil {
-		return nil, err
-	}
 	l, err := newLayout(f)
 	if err != nil {
-		return nil, fmt.Errorf("plots: figure %q: %w", f.Name, err)
+		return nil, err
 	}
 	data, err := encode(l)
 	if err != nil {
@@ -191,7 +187,6 @@ func number(values []float64, i int) string {
 	return strconv.FormatFloat(values[i], 'g', -1, 64)
 }
 
-// title is the document's title.
 func (f Figure) title() string { return cmp.Or(plain(f.Title), f.Meta["title"], f.Name) }
 
 // meta returns the metadata besides title and caption, "name=… params=…", sorted by key.

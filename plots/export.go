@@ -134,7 +134,6 @@ func (f Figure) forExport(with Export) (Figure, error) {
 	return f.renamed(with.Rename)
 }
 
-// withoutReferences drops reference series, and panels that have nothing else.
 func withoutReferences(panels [][]Panel) [][]Panel {
 	var rows [][]Panel
 	for _, row := range panels {
@@ -176,12 +175,9 @@ func (f Figure) inTheWay(dir string) string {
 
 // Size returns the figure's size on a page. It returns an error if the figure cannot be drawn.
 func (f Figure) Size() (Size, error) {
-	if err := f.Validate(); err != nil {
-		return Size{}, err
-	}
 	l, err := newLayout(f)
 	if err != nil {
-		return Size{}, fmt.Errorf("plots: figure %q: %w", f.Name, err)
+		return Size{}, err
 	}
 	return Size{
 		Width: float64(l.width) / 72, Height: float64(l.height) / 72,

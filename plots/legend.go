@@ -88,23 +88,23 @@ func (l *layout) legend(p *panel, below *[]entry) {
 			}
 		}
 	}
-	for _, e := range entries {
-		*below = addEntry(*below, e)
-	}
+	*below = addEntries(*below, entries)
 }
 
-// addEntry adds e to a shared legend unless it is there; the note on hollow points stays last. A series with points in
+// addEntries adds what is not there to a shared legend; the note on hollow points stays last. A series with points in
 // any panel is not marked "not run". A line in one panel and points in another become one entry.
-func addEntry(shared []entry, e entry) []entry {
-	i := slices.IndexFunc(shared, e.sameAs)
-	n := len(shared)
-	switch {
-	case i >= 0:
-		shared[i] = shared[i].with(e)
-	case n > 0 && shared[n-1].note && !e.note:
-		shared = slices.Insert(shared, n-1, e)
-	default:
-		shared = append(shared, e)
+func addEntries(shared, more []entry) []entry {
+	for _, e := range more {
+		i := slices.IndexFunc(shared, e.sameAs)
+		n := len(shared)
+		switch {
+		case i >= 0:
+			shared[i] = shared[i].with(e)
+		case n > 0 && shared[n-1].note && !e.note:
+			shared = slices.Insert(shared, n-1, e)
+		default:
+			shared = append(shared, e)
+		}
 	}
 	return shared
 }
@@ -132,11 +132,8 @@ func (e entry) with(o entry) entry {
 func merged(panels []*panel) []entry {
 	var all []entry
 	for _, p := range panels {
-		if p.Legend.Position == LegendNone {
-			continue
-		}
-		for _, e := range p.entries() {
-			all = addEntry(all, e)
+		if p.Legend.Position != LegendNone {
+			all = addEntries(all, p.entries())
 		}
 	}
 	return all
@@ -144,13 +141,7 @@ func merged(panels []*panel) []entry {
 
 // ofKind returns the entries of operations, or those of curves.
 func ofKind(entries []entry, ops bool) []entry {
-	var out []entry
-	for _, e := range entries {
-		if e.op == ops {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.op != ops })
 }
 
 func columnWidths(entries []entry, perRow int) []vg.Length {
@@ -203,16 +194,10 @@ const mostColumns = 2
 // mostShared is how many entries a legend that panels share may have.
 const mostShared = 6
 
-// manyEntries reports whether the panels have too many entries for one legend.
 func (l *layout) manyEntries() bool {
-	var axes []*panel
-	for _, row := range l.panels {
-		for _, p := range row {
-			if p.box == nil && p.Legend.Position != LegendNone {
-				axes = append(axes, p)
-			}
-		}
-	}
+	axes := slices.DeleteFunc(slices.Concat(l.panels...), func(p *panel) bool {
+		return p.box != nil || p.Legend.Position == LegendNone
+	})
 	return len(axes) > 1 && len(merged(axes)) > mostShared
 }
 
@@ -265,13 +250,11 @@ func (l *layout) legendUnder(s strip, left, right, y vg.Length) vg.Length {
 	return vg.Length((len(s.entries)+perRow-1)/perRow) * l.entryHeight()
 }
 
-// strip is a legend under the panels of a row between left and right.
 type strip struct {
 	entries     []entry
 	left, right vg.Length
 }
 
-// strips are the legends under a row, from left to right.
 type strips []strip
 
 // add takes a panel's legend. Neighbours share one if one of them has all entries.
@@ -281,10 +264,7 @@ func (all *strips) add(s strip) {
 	}
 	if n := len(*all); n > 0 && (*all)[n-1].right+columns == s.left {
 		last := &(*all)[n-1]
-		both := slices.Clone(last.entries)
-		for _, e := range s.entries {
-			both = addEntry(both, e)
-		}
+		both := addEntries(slices.Clone(last.entries), s.entries)
 		if len(both) == max(len(last.entries), len(s.entries)) {
 			*last = strip{both, last.left, s.right}
 			return
@@ -305,7 +285,6 @@ func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 	return height
 }
 
-// legendBelow draws the shared legend below y and returns where it ends.
 func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
 	return y - l.legendUnder(strip{entries, 0, l.width}, edge, l.width-edge, y)
 }

@@ -41,7 +41,6 @@ const (
 	function          // log
 )
 
-// parser reads a text rune by rune.
 type parser struct {
 	rest string
 	err  error

@@ -81,7 +81,6 @@ func (f Figure) Alt() string {
 	return strings.TrimSuffix(f.title(), ".") + ". " + plain(f.caption())
 }
 
-// bundle returns the figure as HTML, PNG and text.
 func (f Figure) bundle() (*protocol.DisplayData, error) {
 	f.Style.DPI = screenDPI
 	svg, err := f.Render("svg")

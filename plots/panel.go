@@ -249,7 +249,7 @@ func (p *panel) marked(s Series, points []vg.Point) []int {
 			continue
 		}
 		if n := len(chosen); n > 0 && s.Marker == AutoMarker && len(points) > 20 {
-			if d := q.Sub(points[chosen[n-1]]); math.Hypot(float64(d.X), float64(d.Y)) < float64(p.frame.Size().X)/8 {
+			if distance(q, points[chosen[n-1]]) < p.frame.Size().X/8 {
 				continue
 			}
 		}
@@ -315,13 +315,9 @@ func (p *panel) drawLabels(l *layout) {
 	// The block of the y label ends where the widest tick label begins.
 	x := p.frame.Min.X - tickMark - tickGap - p.y.labelWidth() - labelGap
 	x += max(ascent*l.label, p.yLabel[0].height) - blockHeight(p.yLabel, l.label)
-	middle := (p.frame.Min.Y + p.frame.Max.Y) / 2
-	for i, line := range p.yLabel {
-		l.turnedText(line, vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: middle - line.width/2})
-	}
+	l.turnedBlock(p.yLabel, l.label, x, (p.frame.Min.Y+p.frame.Max.Y)/2)
 }
 
-// obstacles samples all places where the panel draws data.
 func (p *panel) obstacles() []vg.Point {
 	var all []vg.Point
 	for n, s := range p.Series {
@@ -365,6 +361,11 @@ func (p *panel) intervals(n int) [][]vg.Point {
 	return lines
 }
 
+func distance(a, b vg.Point) vg.Length {
+	d := a.Sub(b)
+	return vg.Length(math.Hypot(float64(d.X), float64(d.Y)))
+}
+
 func sampled(line []vg.Point) []vg.Point {
 	var all []vg.Point
 	for i := range line {
@@ -373,7 +374,7 @@ func sampled(line []vg.Point) []vg.Point {
 			continue
 		}
 		d := line[i].Sub(line[i-1])
-		n := int(min(200, math.Ceil(math.Hypot(float64(d.X), float64(d.Y))/2)))
+		n := int(min(200, math.Ceil(float64(distance(line[i], line[i-1]))/2)))
 		for k := 1; k <= n; k++ {
 			all = append(all, line[i-1].Add(d.Scale(vg.Length(k)/vg.Length(n))))
 		}

@@ -123,7 +123,6 @@ func rgb(hex string) color.RGBA {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
 }
 
-// tint mixes c with white: share 1 is c itself, 0 is white.
 func tint(c color.RGBA, share float64) color.RGBA {
 	mix := func(v uint8) uint8 { return uint8(math.Round(255 - share*float64(255-v))) }
 	return color.RGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255}
@@ -136,7 +135,6 @@ var (
 	noOp = color.RGBA{R: 0x8C, G: 0x8C, B: 0x8C, A: 255} // the outline of what stands for no connection
 )
 
-// look is how one curve is drawn.
 type look struct {
 	color  color.RGBA
 	line   Line
@@ -214,8 +212,11 @@ func (l *looks) leastUsed(used map[string]map[string]bool, places []string) stri
 }
 
 func (l *looks) forSeries(s Series, place string) look {
-	key := s.key(place)
-	n := l.index(s, key)
+	key, counter := s.key(place), &l.curves
+	if s.Reference {
+		counter = &l.reference
+	}
+	n := l.index(key, counter)
 	// A colour that comes again has another marker.
 	again := n / len(l.palette)
 	v := look{
@@ -271,17 +272,13 @@ func (s Series) key(place string) string {
 	return key
 }
 
-func (l *looks) index(s Series, key string) int {
+// index numbers keys in the order of their first use.
+func (l *looks) index(key string, counter *int) int {
 	n, ok := l.byKey[key]
-	if ok {
-		return n
+	if !ok {
+		n, l.byKey[key] = *counter, *counter
+		*counter++
 	}
-	counter := &l.curves
-	if s.Reference {
-		counter = &l.reference
-	}
-	n, l.byKey[key] = *counter, *counter
-	*counter++
 	return n
 }
 
@@ -293,10 +290,6 @@ func (l *looks) op(o Op) color.RGBA {
 	case o.None:
 		return noOp
 	}
-	n, ok := l.byKey["op "+o.Label]
-	if !ok {
-		n, l.byKey["op "+o.Label] = l.ops, l.ops
-		l.ops++
-	}
+	n := l.index("op "+o.Label, &l.ops)
 	return tint(rgb(l.palette[n%len(l.palette)]), math.Pow(0.5, float64(n/len(l.palette))))
 }
