@@ -56,7 +56,6 @@ type statusCmd struct {
 	JSON   bool `name:"json" help:"Print one JSON object a figure."`
 }
 
-// standing is what is printed of a figure's trials.
 type standing struct {
 	ID       string            `json:"id"`
 	Scale    string            `json:"scale"`

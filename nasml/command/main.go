@@ -134,8 +134,7 @@ func execute(ctx context.Context, args []string, c console) int {
 // mistaken formats a usage error with a hint: the command's help, or how ids and parameters are given.
 func mistaken(err error) string {
 	help, figures := programName(), false
-	var at *kong.ParseError
-	if errors.As(err, &at) && at.Context != nil && at.Context.Selected() != nil {
+	if at, ok := errors.AsType[*kong.ParseError](err); ok && at.Context != nil && at.Context.Selected() != nil {
 		command := at.Context.Selected()
 		help = command.FullPath()
 		figures = slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "set" })

@@ -89,7 +89,6 @@ func (s *site) chooseNotebooks(named []string) ([]string, error) {
 	return found, nil
 }
 
-// notebookRun says how a notebook is executed.
 type notebookRun struct {
 	write   bool          // outputs into the file
 	timeout time.Duration // for a cell; 0: none

@@ -27,7 +27,6 @@ type shown struct {
 	Results    []shownResult   `json:"results"`
 }
 
-// shownResult is what finished trials say at a setting.
 type shownResult struct {
 	Setting string       `json:"setting"` // as the flags of run say it
 	Open    int          `json:"open"`    // trials that have to be computed; −1: not known without its data
@@ -58,7 +57,6 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 	return s.print(c)
 }
 
-// settingsOf are an entry's scales and other shipped settings.
 func settingsOf(e catalog.Entry) []catalog.Setting {
 	var settings []catalog.Setting
 	for _, scale := range e.Scales() {
@@ -76,9 +74,9 @@ func settingsOf(e catalog.Entry) []catalog.Setting {
 func storedResult(ctx context.Context, e catalog.Entry, s catalog.Setting) (shownResult, error) {
 	found := shownResult{Setting: s.String(), Claims: []runs.Claim{}, Records: []string{}}
 	r, err := e.Stored(ctx, s)
-	var open *catalog.OpenError
+	open, some := errors.AsType[*catalog.OpenError](err)
 	switch {
-	case errors.As(err, &open):
+	case some:
 		found.Open = open.Open
 	case claims.NotThere(err):
 		found.Open = -1

@@ -19,7 +19,6 @@ type traceCmd struct {
 	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
 }
 
-// replayed is a trace with its differences.
 type replayed struct {
 	File      string     `json:"file"`
 	Source    string     `json:"source"`

@@ -14,7 +14,6 @@ import (
 // versionFlag ends the parsing of the command line, so that nothing is run.
 type versionFlag bool
 
-// errVersion asks for the versions instead of a verb.
 var errVersion = errors.New("version")
 
 // BeforeReset is called where the flag is given.

@@ -22,7 +22,6 @@ func checkGiven(form func(value string) bool, want string, all ...given) error {
 	return nil
 }
 
-// checkLines refuses values with line breaks or control characters.
 func checkLines(all ...given) error {
 	return checkGiven(oneLine, "text without control characters", all...)
 }
