@@ -76,8 +76,8 @@ func (l *layout) arrange() error {
 		l.panels = rows
 	}
 	if l.hasAxes() && l.frame.X < least {
-		return fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a "+
-			"wider style", float64(l.frame.X), least)
+		return fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels "+
+			"or a wider style", float64(l.frame.X), least)
 	}
 	return l.boxError()
 }

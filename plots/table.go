@@ -301,8 +301,8 @@ func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {
 			if len(line.glyphs) > 0 && line.glyphs[0].size < min(legible, s.size) {
-				return fmt.Errorf("table: block %d: title %q is too long to stand beside its %d rows; use a shorter one, "+
-					"or no Rotated", b, s.Blocks[b].Title, len(s.Blocks[b].Rows))
+				return fmt.Errorf("table: block %d: title %q is too long to stand beside its %d rows; use a shorter "+
+					"one, or no Rotated", b, s.Blocks[b].Title, len(s.Blocks[b].Rows))
 			}
 		}
 	}

@@ -218,10 +218,7 @@ var errStalled = errors.New("the server was silent for too long")
 
 // request appends what part lacks. It returns whether the server resumed, and the new size.
 func (l *library) request(
-	ctx context.Context,
-	address string,
-	part *os.File,
-	progress func(int64),
+	ctx context.Context, address string, part *os.File, progress func(int64),
 ) (resumed bool, size int64, err error) {
 	offset, err := part.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // The table's files in the data folder: the one ImportNASBench101 makes, and a published part.
@@ -178,3 +179,14 @@ func (b *NASBench101) addRow(f *csvFile, c *columns101, row int, fields []string
 	}
 	return nil
 }
+
+// OneShot101 is the shipped part of NAS-Bench-101: the rows of its published subset (see [LoadNASBench101]) with cells
+// of NAS-Bench-1Shot1's spaces. See shipped/README.md.
+var OneShot101 = sync.OnceValues(func() (*NASBench101, error) {
+	f, err := shippedCSV("nasbench101_1shot1.csv.gz")
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := parse101(f)
+	return b, err
+})

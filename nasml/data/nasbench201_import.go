@@ -129,8 +129,8 @@ func originals(from string, lists [][]string) ([]string, error) {
 		}
 	}
 	if paths == nil {
-		return nil, fmt.Errorf("%s: %w: found neither %s, expected one as its authors publish it, unpacked if it is a .tar",
-			from, ErrMissing, strings.Join(slices.Concat(lists...), " nor "))
+		return nil, fmt.Errorf("%s: %w: found neither %s, expected one as its authors publish it, unpacked if it is "+
+			"a .tar", from, ErrMissing, strings.Join(slices.Concat(lists...), " nor "))
 	}
 	return paths, nil
 }
@@ -145,8 +145,8 @@ func withOriginals(err error, name, dir string, lists [][]string) error {
 		return fmt.Errorf("%w; or run \"go tool nasml data %s --from DIR\" with the publisher's files (%w)", err, name,
 			notThere)
 	}
-	return fmt.Errorf("%w. Found %s: run \"go tool nasml data %s --from %s\", which makes the table of it", err, found[0],
-		name, dir)
+	return fmt.Errorf("%w. Found %s: run \"go tool nasml data %s --from %s\", which makes the table of it", err,
+		found[0], name, dir)
 }
 
 func (o *original201) complete() error {

@@ -151,7 +151,7 @@ func parse201(means, trials *csvFile) (*saved201, error) {
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintln(h, fingerprint)
+		fmt.Fprintf(h, "%s\n", fingerprint)
 		if f == means {
 			err = t.readMeans(f)
 		} else {

@@ -300,15 +300,10 @@ func terminalDrawer(w io.Writer) func(state) {
 	var bar *progressbar.ProgressBar
 	return func(s state) {
 		if s.first {
-			bar = progressbar.NewOptions(
-				s.total,
-				progressbar.OptionSetWriter(w),
-				progressbar.OptionSetWidth(20),
-				progressbar.OptionSetPredictTime(false),
+			bar = progressbar.NewOptions(s.total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
 				progressbar.OptionSetElapsedTime(false), // our own knows what was resumed
-				progressbar.OptionShowDescriptionAtLineEnd(),
-				progressbar.OptionClearOnFinish(),
-			)
+				progressbar.OptionSetPredictTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
+				progressbar.OptionClearOnFinish())
 		}
 		if s.last {
 			_ = bar.Clear()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -41,6 +42,9 @@ type Record struct {
 	Resumed int     `json:"resumed"` // how often it went on from a checkpoint
 	Sum     string  `json:"sum"`     // SHA-256 over all the rest
 }
+
+// RNG is [trial.RNG], for cells that draw their own examples.
+func RNG(seed uint64, parts ...string) *rand.Rand { return trial.RNG(seed, parts...) }
 
 // Host is the kind of machine that computed a record.
 type Host struct {

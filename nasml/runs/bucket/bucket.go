@@ -127,14 +127,8 @@ var standard = map[string]map[string]string{
 }
 
 func newBucket(b *blob.Bucket, shown string, t times) *Bucket {
-	return &Bucket{
-		address: shown,
-		bucket:  b,
-		worker:  workerName(),
-		times:   t,
-		mine:    map[string]bool{},
-		others:  map[string]seen{},
-	}
+	return &Bucket{address: shown, bucket: b, worker: workerName(), times: t, mine: map[string]bool{},
+		others: map[string]seen{}}
 }
 
 func workerName() string {
