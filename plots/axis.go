@@ -26,7 +26,6 @@ type tick struct {
 	hidden bool // its label would touch the one before
 }
 
-// newAxis sets the ends, from the values in the panel, and the ticks.
 func newAxis(a Axis, values []float64, font Font, size vg.Length) axis {
 	x := axis{scale: a.Scale, min: a.Min, max: a.Max, label: a.Label}
 	if a.Min == 0 && a.Max == 0 {
@@ -38,7 +37,7 @@ func newAxis(a Axis, values []float64, font Font, size vg.Length) axis {
 		x.label = shiftedLabel(a.Label, offset(ticks))
 	}
 	for _, t := range ticks {
-		if n := x.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
+		if side(x.norm(t.Value)) != 0 {
 			continue
 		}
 		x.ticks = append(x.ticks, tick{value: t.Value, label: font.line(t.Label, size), major: t.Label != ""})
@@ -76,7 +75,6 @@ func (s Scale) inverse(v float64) float64 {
 	return v
 }
 
-// labelWidth is the width of the widest label.
 func (a axis) labelWidth() (w vg.Length) {
 	for _, t := range a.ticks {
 		w = max(w, t.label.width)
@@ -125,7 +123,6 @@ func ends(values []float64, scale Scale) (low, high float64) {
 	return clampFinite(scale.inverse(low), scale), clampFinite(scale.inverse(high), scale)
 }
 
-// clampFinite keeps an end finite that the margin made infinite.
 func clampFinite(v float64, scale Scale) float64 {
 	least := -math.MaxFloat64
 	if scale != Linear {
@@ -182,7 +179,6 @@ func offset(ticks []Tick) float64 {
 	return 0
 }
 
-// shiftedLabel adds the offset to an axis label.
 func shiftedLabel(label string, offset float64) string {
 	if offset == 0 {
 		return label
@@ -243,7 +239,7 @@ func fineTicks(a axis) []Tick {
 		power := math.Pow(10, k)
 		for m := 1.0; m < 10; m++ {
 			t := Tick{Value: m * power}
-			if n := a.norm(t.Value); n < -1e-9 || n > 1+1e-9 {
+			if side(a.norm(t.Value)) != 0 {
 				continue
 			}
 			if m == 1 || m == 2 || m == 5 {
@@ -294,39 +290,28 @@ func powerLabel(scale Scale, k float64) string {
 
 // thin hides labels so that neighbours keep a gap. extent is a label's size along the axis.
 func (a *axis) thin(length, gap vg.Length, extent func(textLine) vg.Length) {
-	for stride := 1; stride <= len(a.ticks); stride++ {
-		if a.fits(stride, length, gap, extent) {
-			a.keep(stride)
-			return
-		}
-	}
-}
-
-func (a *axis) fits(stride int, length, gap vg.Length, extent func(textLine) vg.Length) bool {
-	end, n := vg.Length(math.Inf(-1)), 0
-	for _, t := range a.ticks {
-		if !t.major {
-			continue
-		}
-		if n++; (n-1)%stride != 0 {
-			continue
-		}
-		at, half := length*vg.Length(a.norm(t.value)), extent(t.label)/2
-		if at-half < end+gap {
-			return false
-		}
-		end = at + half
-	}
-	return true
-}
-
-func (a *axis) keep(stride int) {
-	n := 0
+	var majors []*tick
 	for i := range a.ticks {
-		if !a.ticks[i].major {
-			continue
+		if a.ticks[i].major {
+			majors = append(majors, &a.ticks[i])
 		}
-		a.ticks[i].hidden = n%stride != 0
-		n++
+	}
+	fits := func(stride int) bool {
+		end := vg.Length(math.Inf(-1))
+		for n := 0; n < len(majors); n += stride {
+			at, half := length*vg.Length(a.norm(majors[n].value)), extent(majors[n].label)/2
+			if at-half < end+gap {
+				return false
+			}
+			end = at + half
+		}
+		return true
+	}
+	stride := 1
+	for !fits(stride) { // a single label always does
+		stride++
+	}
+	for n, t := range majors {
+		t.hidden = n%stride != 0
 	}
 }

@@ -140,7 +140,6 @@ func (b *cellBox) arches(order func(a, b Edge) int) []int {
 	return all
 }
 
-// chooseLevels puts the shortest arches lowest.
 func (b *cellBox) chooseLevels() {
 	order := b.arches(func(x, y Edge) int { return cmp.Or(x.To-x.From-(y.To-y.From), x.From-y.From) })
 	for n, i := range order {
@@ -330,7 +329,6 @@ func (b *cellBox) drawNode(l *layout, n cellNode, origin vg.Point) {
 	l.text(n.text, vg.Point{X: at.X - n.text.width/2, Y: at.Y - 0.33*b.size})
 }
 
-// stripe is one of the parallel curves of an edge.
 type stripe struct {
 	color       color.RGBA
 	aside, wide vg.Length // its middle, outwards from the edge's; its width

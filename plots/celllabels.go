@@ -42,15 +42,9 @@ func (b *cellBox) placeLabels() error {
 		low, high := b.labelRoom(i, wide)
 		if by := (high - low) / wide; by < 1 {
 			if by*b.size < legible {
-				return fmt.Errorf(
-					"cell: label %q of edge %d→%d needs %.0f pt: found %.0f; use a shorter label, a line end in it, "+
-						"or a wider style",
-					b.Edges[i].Label,
-					b.Edges[i].From,
-					b.Edges[i].To,
-					float64(wide*legible/b.size),
-					float64(high-low),
-				)
+				return fmt.Errorf("cell: label %q of edge %d→%d needs %.0f pt: found %.0f; use a shorter label, a "+
+					"line end in it, or a wider style", b.Edges[i].Label, b.Edges[i].From, b.Edges[i].To,
+					float64(wide*legible/b.size), float64(high-low))
 			}
 			label := make([]textLine, len(e.label))
 			for k, line := range e.label {

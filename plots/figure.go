@@ -318,11 +318,10 @@ func (p Panel) validate() error {
 	if p.Cell != nil || p.Table != nil || p.Simplex != nil {
 		return p.validateBox()
 	}
-	if err := p.X.validate(); err != nil {
-		return fmt.Errorf("x axis: %w", err)
-	}
-	if err := p.Y.validate(); err != nil {
-		return fmt.Errorf("y axis: %w", err)
+	for i, a := range []Axis{p.X, p.Y} {
+		if err := a.validate(); err != nil {
+			return fmt.Errorf("%c axis: %w", "xy"[i], err)
+		}
 	}
 	if p.Heat != nil {
 		if err := p.Heat.validate(p.X.Scale, p.Y.Scale); err != nil {
@@ -338,14 +337,8 @@ func (p Panel) validate() error {
 }
 
 func (p Panel) validateBox() error {
-	boxes := 0
-	for _, there := range []bool{p.Cell != nil, p.Table != nil, p.Simplex != nil} {
-		if there {
-			boxes++
-		}
-	}
 	switch {
-	case boxes > 1:
+	case p.Cell != nil && (p.Table != nil || p.Simplex != nil) || p.Table != nil && p.Simplex != nil:
 		return errors.New("it has more than one of Cell, Table and Simplex: expected one of them; use two panels")
 	case p.Heat != nil || len(p.Series) > 0 || p.X.Label != "" || p.Y.Label != "" || p.Legend.Hollow != "":
 		return errors.New("it has a Cell, a Table or a Simplex and also a heat map, series or axis labels: " +

@@ -171,10 +171,7 @@ func (h *heat) drawBar(l *layout, frame vg.Rectangle) {
 		l.text(t.shown(), vg.Point{X: x + barWidth + tickMark + tickGap, Y: y - 0.33*l.small})
 	}
 	x += barWidth + tickMark + tickGap + h.bar.labelWidth() + labelGap + ascent*l.label
-	for i, text := range h.label {
-		at := vg.Point{X: x + vg.Length(i)*lineStep*l.label, Y: (frame.Min.Y+frame.Max.Y)/2 - text.width/2}
-		l.turnedText(text, at)
-	}
+	l.turnedBlock(h.label, l.label, x, (frame.Min.Y+frame.Max.Y)/2)
 }
 
 func rectangle(low, high vg.Point) vg.Path {

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -99,13 +100,7 @@ func (t *Table) tabular(out *strings.Builder) {
 	letters := map[Align]string{Left: "l", Center: "c", Right: "r"}
 	spec, lines := "", 0
 	for i, c := range t.Columns {
-		align := c.Align
-		if align == AlignAuto {
-			if align = Right; i == 0 {
-				align = Left
-			}
-		}
-		spec += letters[align]
+		spec += letters[t.align(i)]
 		lines = max(lines, 1+strings.Count(c.Header, "\n"))
 	}
 	fmt.Fprintf(out, "\\begin{tabular}{%s}\n\\toprule\n", spec)
@@ -260,20 +255,18 @@ var latexLetters = map[rune]string{
 	'é': `\'e`, 'ö': `\"o`, 'ü': `\"u`, 'ß': `\ss{}`, '\u00a0': "~",
 }
 
-var latexCommands = map[rune]string{
-	'α': `\alpha`, 'β': `\beta`, 'γ': `\gamma`, 'δ': `\delta`, 'ε': `\varepsilon`, 'ϵ': `\epsilon`, 'ζ': `\zeta`,
-	'η': `\eta`, 'θ': `\theta`, 'ϑ': `\vartheta`, 'ι': `\iota`, 'κ': `\kappa`, 'λ': `\lambda`, 'μ': `\mu`, 'ν': `\nu`,
-	'ξ': `\xi`, 'ο': `o`, 'π': `\pi`, 'ρ': `\rho`, 'σ': `\sigma`, 'ς': `\varsigma`, 'τ': `\tau`, 'υ': `\upsilon`,
-	'φ': `\varphi`, 'ϕ': `\phi`, 'χ': `\chi`, 'ψ': `\psi`, 'ω': `\omega`, 'Γ': `\Gamma`, 'Δ': `\Delta`,
-	'Θ': `\Theta`, 'Λ': `\Lambda`, 'Ξ': `\Xi`, 'Π': `\Pi`, 'Σ': `\Sigma`, 'Υ': `\Upsilon`, 'Φ': `\Phi`,
-	'Ψ': `\Psi`, 'Ω': `\Omega`, 'ℓ': `\ell`, 'ℏ': `\hbar`, 'ℝ': `\mathbb{R}`, 'ℕ': `\mathbb{N}`, '𝔼': `\mathbb{E}`,
-	'ℙ': `\mathbb{P}`, 'ℤ': `\mathbb{Z}`, '𝓛': `\mathcal{L}`,
-	'∇': `\nabla`, '∂': `\partial`, '±': `\pm`, '∓': `\mp`, '×': `\times`, '·': `\cdot`, '⋅': `\cdot`, '≤': `\le`,
-	'≥': `\ge`, '≠': `\ne`, '≈': `\approx`, '∼': `\sim`, '≃': `\simeq`, '≡': `\equiv`, '∝': `\propto`, '≪': `\ll`,
-	'≫': `\gg`, '∞': `\infty`, '∈': `\in`, '∉': `\notin`, '⊂': `\subset`, '⊆': `\subseteq`, '∪': `\cup`, '∩': `\cap`,
-	'→': `\to`, '←': `\leftarrow`, '↦': `\mapsto`, '⇒': `\Rightarrow`, '∀': `\forall`, '∃': `\exists`, '−': `-`,
-	'‖': `\|`, '∣': `\mid`, '√': `\surd`, '∑': `\sum`, '∏': `\prod`, '∫': `\int`, '⟨': `\langle`, '⟩': `\rangle`,
-	'⌊': `\lfloor`, '⌋': `\rfloor`, '⌈': `\lceil`, '⌉': `\rceil`, '²': `^2`, '³': `^3`, '¹': `^1`, '°': `^\circ`,
-	'★': `\star`, '⋆': `\star`, '∗': `\ast`, '⊙': `\odot`, '⊕': `\oplus`, '⊗': `\otimes`, '∘': `\circ`, '⊤': `\top`,
-	'⋯': `\cdots`, '′': `{}^\prime`, '∅': `\emptyset`, '✓': `\checkmark`,
-}
+// latexCommands are the shortest commands of [symbols], and those of signs that have none there.
+var latexCommands = func() map[rune]string {
+	all := map[rune]string{}
+	for name, r := range symbols {
+		if command := `\` + name; all[r] == "" || len(command) < len(all[r]) {
+			all[r] = command
+		}
+	}
+	maps.Copy(all, map[rune]string{
+		'ο': `o`, 'ς': `\varsigma`, 'ℝ': `\mathbb{R}`, 'ℕ': `\mathbb{N}`, '𝔼': `\mathbb{E}`, 'ℙ': `\mathbb{P}`,
+		'ℤ': `\mathbb{Z}`, '𝓛': `\mathcal{L}`, '⋅': `\cdot`, '⇒': `\Rightarrow`, '−': `-`, '‖': `\|`, '√': `\surd`,
+		'²': `^2`, '³': `^3`, '¹': `^1`, '°': `^\circ`, '★': `\star`, '′': `{}^\prime`, '✓': `\checkmark`,
+	})
+	return all
+}()

@@ -37,6 +37,9 @@ type layout struct {
 }
 
 func newLayout(f Figure) (*layout, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
 	f = f.called(Title)
 	style := f.Style.filled()
 	l := &layout{
@@ -53,7 +56,7 @@ func newLayout(f Figure) (*layout, error) {
 		}
 	}
 	if err := l.arrange(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("plots: figure %q: %w", f.Name, err)
 	}
 	l.draw()
 	return l, nil
@@ -73,11 +76,8 @@ func (l *layout) arrange() error {
 		l.panels = rows
 	}
 	if l.hasAxes() && l.frame.X < least {
-		return fmt.Errorf(
-			"labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels or a wider style",
-			float64(l.frame.X),
-			least,
-		)
+		return fmt.Errorf("labels leave a width of %.0f pt to a panel: expected %d or more; use shorter tick labels "+
+			"or a wider style", float64(l.frame.X), least)
 	}
 	return l.boxError()
 }
@@ -223,9 +223,7 @@ func (l *layout) drawRow(row []*panel, y vg.Length, below *[]entry) vg.Length {
 		if l.own {
 			own.add(strip{entries, slot, x})
 		} else {
-			for _, e := range entries {
-				*below = addEntry(*below, e)
-			}
+			*below = addEntries(*below, entries)
 		}
 		x += columns
 	}

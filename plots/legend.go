@@ -88,23 +88,23 @@ func (l *layout) legend(p *panel, below *[]entry) {
 			}
 		}
 	}
-	for _, e := range entries {
-		*below = addEntry(*below, e)
-	}
+	*below = addEntries(*below, entries)
 }
 
-// addEntry adds e to a shared legend unless it is there; the note on hollow points stays last. A series with points in
+// addEntries adds what is not there to a shared legend; the note on hollow points stays last. A series with points in
 // any panel is not marked "not run". A line in one panel and points in another become one entry.
-func addEntry(shared []entry, e entry) []entry {
-	i := slices.IndexFunc(shared, e.sameAs)
-	n := len(shared)
-	switch {
-	case i >= 0:
-		shared[i] = shared[i].with(e)
-	case n > 0 && shared[n-1].note && !e.note:
-		shared = slices.Insert(shared, n-1, e)
-	default:
-		shared = append(shared, e)
+func addEntries(shared, more []entry) []entry {
+	for _, e := range more {
+		i := slices.IndexFunc(shared, e.sameAs)
+		n := len(shared)
+		switch {
+		case i >= 0:
+			shared[i] = shared[i].with(e)
+		case n > 0 && shared[n-1].note && !e.note:
+			shared = slices.Insert(shared, n-1, e)
+		default:
+			shared = append(shared, e)
+		}
 	}
 	return shared
 }
@@ -132,11 +132,8 @@ func (e entry) with(o entry) entry {
 func merged(panels []*panel) []entry {
 	var all []entry
 	for _, p := range panels {
-		if p.Legend.Position == LegendNone {
-			continue
-		}
-		for _, e := range p.entries() {
-			all = addEntry(all, e)
+		if p.Legend.Position != LegendNone {
+			all = addEntries(all, p.entries())
 		}
 	}
 	return all
@@ -144,13 +141,7 @@ func merged(panels []*panel) []entry {
 
 // ofKind returns the entries of operations, or those of curves.
 func ofKind(entries []entry, ops bool) []entry {
-	var out []entry
-	for _, e := range entries {
-		if e.op == ops {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.op != ops })
 }
 
 func columnWidths(entries []entry, perRow int) []vg.Length {
@@ -203,16 +194,10 @@ const mostColumns = 2
 // mostShared is how many entries a legend that panels share may have.
 const mostShared = 6
 
-// manyEntries reports whether the panels have too many entries for one legend.
 func (l *layout) manyEntries() bool {
-	var axes []*panel
-	for _, row := range l.panels {
-		for _, p := range row {
-			if p.box == nil && p.Legend.Position != LegendNone {
-				axes = append(axes, p)
-			}
-		}
-	}
+	axes := slices.DeleteFunc(slices.Concat(l.panels...), func(p *panel) bool {
+		return p.box != nil || p.Legend.Position == LegendNone
+	})
 	return len(axes) > 1 && len(merged(axes)) > mostShared
 }
 
@@ -265,13 +250,11 @@ func (l *layout) legendUnder(s strip, left, right, y vg.Length) vg.Length {
 	return vg.Length((len(s.entries)+perRow-1)/perRow) * l.entryHeight()
 }
 
-// strip is a legend under the panels of a row between left and right.
 type strip struct {
 	entries     []entry
 	left, right vg.Length
 }
 
-// strips are the legends under a row, from left to right.
 type strips []strip
 
 // add takes a panel's legend. Neighbours share one if one of them has all entries.
@@ -281,10 +264,7 @@ func (all *strips) add(s strip) {
 	}
 	if n := len(*all); n > 0 && (*all)[n-1].right+columns == s.left {
 		last := &(*all)[n-1]
-		both := slices.Clone(last.entries)
-		for _, e := range s.entries {
-			both = addEntry(both, e)
-		}
+		both := addEntries(slices.Clone(last.entries), s.entries)
 		if len(both) == max(len(last.entries), len(s.entries)) {
 			*last = strip{both, last.left, s.right}
 			return
@@ -305,7 +285,6 @@ func (all strips) draw(l *layout, right, y vg.Length) (height vg.Length) {
 	return height
 }
 
-// legendBelow draws the shared legend below y and returns where it ends.
 func (l *layout) legendBelow(entries []entry, y vg.Length) vg.Length {
 	return y - l.legendUnder(strip{entries, 0, l.width}, edge, l.width-edge, y)
 }
@@ -398,4 +377,100 @@ func (l *layout) drawSample(e entry, at vg.Point) {
 	}
 	l.strokeCentred([]vg.Point{at, right}, sampleWidth, l.pen(e.look))
 	l.mark(e.look.marker, middle, vg.Length(l.style.Marker), e.look.color, e.note || e.open)
+}
+
+// direct writes the names of references beside their curves while a legend has more entries than it can hold, and
+// returns the entries that are left. A name is written in every panel that has the curve, or in none. Curves stay
+// together in the legend.
+func (l *layout) direct(panels []*panel, entries []entry) []entry {
+	for i := 0; i < len(entries) && len(entries) > mostShared; {
+		if e := entries[i]; e.look.thin && !e.empty && l.nameCurve(panels, e) {
+			entries = slices.Delete(entries, i, i+1)
+			continue
+		}
+		i++
+	}
+	return entries
+}
+
+type name struct {
+	text textLine
+	at   vg.Point // the start of its baseline
+}
+
+// nameCurve names a curve in every panel that has it. It reports whether each panel had room.
+func (l *layout) nameCurve(panels []*panel, e entry) bool {
+	var names []name
+	for _, p := range panels {
+		for n, s := range p.Series {
+			if cmp.Or(s.Entry, s.Label) != e.name || !s.Reference || len(s.X)+len(s.Y) == 0 {
+				continue
+			}
+			at, ok := p.nameAt(l, n, l.font.line(e.name, l.small))
+			if !ok {
+				return false
+			}
+			names = append(names, at)
+			break // of several curves of one name, one is named
+		}
+	}
+	for _, n := range names {
+		l.tintedText(n.text, n.at, false, grey)
+	}
+	return len(names) > 0
+}
+
+// nameAt finds a free place for a name above or below its curve, near its right end if possible.
+func (p *panel) nameAt(l *layout, n int, text textLine) (name, bool) {
+	const away = 2 // from the curve
+	curve := p.sampledCurve(n)
+	obstacles := p.obstacles()
+	for _, share := range []vg.Length{1, 0.75, 0.5, 0.25, 0} {
+		x := p.frame.Min.X + insideGap + share*(p.frame.Size().X-2*insideGap-text.width)
+		low, high, ok := heights(curve, x, x+text.width)
+		if !ok {
+			continue
+		}
+		for _, y := range []vg.Length{high + away + text.depth, low - away - text.height} {
+			at := name{text, vg.Point{X: x, Y: y}}
+			if p.clear(l, text.box(at.at, false), obstacles) {
+				return at, true
+			}
+		}
+	}
+	return name{}, false
+}
+
+func (p *panel) sampledCurve(n int) []vg.Point {
+	var all []vg.Point
+	for _, part := range clipLine(p.frame, p.points(n, p.Series[n].Y)) {
+		all = append(all, sampled(part)...)
+	}
+	return all
+}
+
+func heights(points []vg.Point, from, to vg.Length) (low, high vg.Length, ok bool) {
+	for _, q := range points {
+		if q.X < from || q.X > to {
+			continue
+		}
+		if !ok {
+			low, high, ok = q.Y, q.Y, true
+		}
+		low, high = min(low, q.Y), max(high, q.Y)
+	}
+	return low, high, ok
+}
+
+// clear reports whether text fits in the frame and touches neither data nor other texts.
+func (p *panel) clear(l *layout, box vg.Rectangle, obstacles []vg.Point) bool {
+	const gap = 1
+	box.Min, box.Max = box.Min.Sub(vg.Point{X: gap, Y: gap}), box.Max.Add(vg.Point{X: gap, Y: gap})
+	touches := func(q vg.Point) bool {
+		return box.Min.X < q.X && q.X < box.Max.X && box.Min.Y < q.Y && q.Y < box.Max.Y
+	}
+	return p.inside(box.Min) && p.inside(box.Max) && !slices.ContainsFunc(obstacles, touches) &&
+		!slices.ContainsFunc(l.texts, func(t vg.Rectangle) bool {
+			return box.Min.X < t.Max.X && t.Min.X < box.Max.X && box.Min.Y < t.Max.Y && t.Min.Y < box.Max.Y
+		})
 }

@@ -30,7 +30,6 @@ type op struct {
 	hatch float64  // degrees of the lines that take a veil's place in a format without transparency
 }
 
-// setText is a line of text on a page.
 type setText struct {
 	textLine
 	at      vg.Point // where its baseline starts
@@ -158,7 +157,6 @@ func (p *page) outline(path vg.Path, col color.RGBA, width vg.Length) {
 	p.ops = append(p.ops, op{path: path, color: col, width: width})
 }
 
-// pen is how a line is stroked.
 type pen struct {
 	color color.RGBA
 	width vg.Length
@@ -222,9 +220,15 @@ func dashes(l Line, width vg.Length) []vg.Length {
 	return scaled
 }
 
-// text draws a line of text with the start of its baseline at pt; turnedText turns it a quarter counterclockwise.
-func (p *page) text(l textLine, pt vg.Point)       { p.tintedText(l, pt, false, ink) }
-func (p *page) turnedText(l textLine, pt vg.Point) { p.tintedText(l, pt, true, ink) }
+// text draws a line of text with the start of its baseline at pt.
+func (p *page) text(l textLine, pt vg.Point) { p.tintedText(l, pt, false, ink) }
+
+// turnedBlock draws lines turned a quarter counterclockwise, from the baseline at x on, their middles at y.
+func (p *page) turnedBlock(lines []textLine, size, x, y vg.Length) {
+	for i, l := range lines {
+		p.tintedText(l, vg.Point{X: x + vg.Length(i)*lineStep*size, Y: y - l.width/2}, true, ink)
+	}
+}
 
 func (p *page) tintedText(l textLine, pt vg.Point, quarter bool, col color.RGBA) {
 	path := l.path(pt, quarter)
@@ -279,24 +283,22 @@ func (p *page) mark(m Marker, pt vg.Point, r vg.Length, col color.RGBA, hollow b
 	p.outline(outline, col, 0.35*r)
 }
 
+// polygons are the markers with corners: how many, their radius, and the angle of the first.
+var polygons = map[Marker]struct {
+	n       int
+	r       vg.Length
+	degrees float64
+}{
+	Square: {4, 1.2, 45}, Diamond: {4, 1.35, 90}, TriangleUp: {3, 1.4, 90}, TriangleDown: {3, 1.4, -90},
+	Pentagon: {5, 1.15, 90}, Hexagon: {6, 1.1, 0},
+}
+
 func markerPath(m Marker, at vg.Point, r vg.Length) vg.Path {
-	switch m {
-	case Circle:
+	if m == Circle {
 		return circle(at, 0.95*r)
-	case Square:
-		return regular(at, 4, 1.2*r, 45)
-	case Diamond:
-		return regular(at, 4, 1.35*r, 90)
-	case TriangleUp:
-		return regular(at, 3, 1.4*r, 90)
-	case TriangleDown:
-		return regular(at, 3, 1.4*r, -90)
-	case Pentagon:
-		return regular(at, 5, 1.15*r, 90)
-	case Hexagon:
-		return regular(at, 6, 1.1*r, 0)
 	}
-	return nil
+	p := polygons[m]
+	return regular(at, p.n, p.r*r, p.degrees)
 }
 
 // regular returns a regular polygon; degrees is the angle of its first corner.

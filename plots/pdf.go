@@ -89,7 +89,6 @@ func (c pdfCanvas) draw(p vg.Path, style string) {
 	c.DrawPath(style)
 }
 
-// pdfText is a pdfCanvas that writes text as text.
 type pdfText struct {
 	pdfCanvas
 	fonts *subsets

@@ -252,9 +252,7 @@ func TestLegendSaysWhatWasNotRun(t *testing.T) {
 	require.NoError(t, err)
 	var shared []entry
 	for _, p := range l.panels[0] {
-		for _, e := range p.entries() {
-			shared = addEntry(shared, e)
-		}
+		shared = addEntries(shared, p.entries())
 	}
 	var names []string
 	for _, e := range shared {

@@ -80,7 +80,6 @@ func (l *layout) newSimplex(s *Simplex) *simplexBox {
 	return b
 }
 
-// cornerGap is between a corner and its name.
 const cornerGap = 3
 
 // above and below are what the names take over and under the triangle.

@@ -29,13 +29,9 @@ func encodeSVG(l *layout) ([]byte, error) {
 	end := start + bytes.IndexByte(body.Bytes()[start:], '>')
 	var out bytes.Buffer
 	out.Write(body.Bytes()[:end])
-	fmt.Fprintf(
-		&out,
-		` role="img" stroke-linejoin="round">`+"\n<title>%s</title>\n<desc>%s</desc>\n<metadata>%s</metadata>",
-		escape(l.figure.title()),
-		escape(plain(l.figure.caption())),
-		escape(strings.Join(l.figure.meta(), " ")),
-	)
+	out.WriteString(` role="img" stroke-linejoin="round">`)
+	fmt.Fprintf(&out, "\n<title>%s</title>\n<desc>%s</desc>\n<metadata>%s</metadata>", escape(l.figure.title()),
+		escape(plain(l.figure.caption())), escape(strings.Join(l.figure.meta(), " ")))
 	// White is what a figure is drawn for, also where the page is dark.
 	fmt.Fprintf(&out, "\n"+`<rect width="100%%" height="100%%" fill="#FFFFFF"/>`)
 	if shapes.Len() > 0 {

@@ -81,6 +81,10 @@ func (t *Table) validate() error {
 	return nil
 }
 
+func (t *Table) align(c int) Align {
+	return cmp.Or(t.Columns[c].Align, map[bool]Align{true: Left, false: Right}[c == 0])
+}
+
 func (t *Table) validateRow(row []Entry) error {
 	if len(row) != len(t.Columns) {
 		return fmt.Errorf("it has %d entries and the table %d columns: expected as many", len(row), len(t.Columns))
@@ -112,7 +116,6 @@ const (
 	groupRule   = 0.4 // below a group's header
 )
 
-// tableSet is a table set in one size.
 type tableSet struct {
 	*Table
 	font      Font
@@ -148,14 +151,8 @@ func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 			return s, s.checkTitles()
 		}
 		if size <= tableLeast {
-			return nil, fmt.Errorf(
-				"table: its %d columns need %.0f pt in %g pt text: found %.0f; use fewer columns, shorter texts or a "+
-					"wider style",
-				len(t.Columns),
-				float64(s.width()),
-				float64(size),
-				float64(width),
-			)
+			return nil, fmt.Errorf("table: its %d columns need %.0f pt in %g pt text: found %.0f; use fewer columns, "+
+				"shorter texts or a wider style", len(t.Columns), float64(s.width()), float64(size), float64(width))
 		}
 	}
 }
@@ -183,10 +180,7 @@ func (t *Table) setIn(font Font, size vg.Length) *tableSet {
 }
 
 func (s *tableSet) setColumn(c int) columnSet {
-	col := columnSet{align: cmp.Or(s.Columns[c].Align, Right)}
-	if c == 0 {
-		col.align = cmp.Or(s.Columns[c].Align, Left)
-	}
+	col := columnSet{align: s.align(c)}
 	for _, line := range strings.Split(s.Columns[c].Header, "\n") {
 		col.header = append(col.header, s.font.line(line, s.size))
 	}
@@ -259,7 +253,6 @@ func (s *tableSet) entry(e Entry, text string) textLine {
 	return s.font.line(text, s.size)
 }
 
-// group is a run of columns below one header.
 type group struct {
 	from, to int // the last one included
 	header   textLine
@@ -308,13 +301,8 @@ func (s *tableSet) checkTitles() error {
 	for b, lines := range s.titles {
 		for _, line := range lines {
 			if len(line.glyphs) > 0 && line.glyphs[0].size < min(legible, s.size) {
-				return fmt.Errorf(
-					"table: block %d: title %q is too long to stand beside its %d rows; use a shorter one, or "+
-						"no Rotated",
-					b,
-					s.Blocks[b].Title,
-					len(s.Blocks[b].Rows),
-				)
+				return fmt.Errorf("table: block %d: title %q is too long to stand beside its %d rows; use a shorter "+
+					"one, or no Rotated", b, s.Blocks[b].Title, len(s.Blocks[b].Rows))
 			}
 		}
 	}
@@ -407,13 +395,7 @@ func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []tex
 		y -= tableRow * s.size
 	}
 	y += max(0, (tableRow-ascent-descent)*s.size)
-	if len(rotated) > 0 {
-		across := x + ascent*s.size
-		for _, line := range rotated {
-			p.turnedText(line, vg.Point{X: across, Y: (start+y)/2 - line.width/2})
-			across += lineStep * s.size
-		}
-	}
+	p.turnedBlock(rotated, s.size, x+ascent*s.size, (start+y)/2)
 	return min(y, start)
 }
 

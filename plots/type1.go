@@ -32,7 +32,6 @@ type coded struct {
 	code   byte
 }
 
-// subsets are the fonts of a page.
 type subsets struct {
 	all  []subset
 	code map[*glyph]coded

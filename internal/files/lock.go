@@ -50,11 +50,19 @@ func WaitLock(ctx context.Context, path string, mode fs.FileMode, pause time.Dur
 		if lock != nil || err != nil {
 			return lock, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
+		if err := Sleep(ctx, pause); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// Sleep waits. It returns ctx's error if that ends first.
+func Sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pause):
+		return nil
 	}
 }
 

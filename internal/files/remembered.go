@@ -2,8 +2,8 @@ package files
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,8 +25,7 @@ func (r remembrance[T]) sum() string {
 	if err != nil { // a time before the year 0
 		return ""
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // same reports whether both speak of the same file, unchanged.
@@ -84,7 +83,7 @@ func lookUp[T any](path, what string) (kept string, now remembrance[T], known bo
 	}
 	now = remembrance[T]{Path: absolute, What: what, Size: info.Size(), Modified: info.ModTime()}
 	name := sha256.Sum256([]byte(absolute + "\n" + what))
-	kept = filepath.Join(cache, "nasml", "fingerprints", hex.EncodeToString(name[:12])+".json")
+	kept = filepath.Join(cache, "nasml", "fingerprints", fmt.Sprintf("%x.json", name[:12]))
 	text, err := os.ReadFile(kept)
 	var before remembrance[T]
 	if err != nil || json.Unmarshal(text, &before) != nil || !before.same(now) || before.Sum != before.sum() {

@@ -2,7 +2,6 @@ package code
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -116,10 +115,9 @@ func hashOf(dir string, built time.Time) (string, error) {
 		fmt.Fprintf(h, "%s %s\n", filepath.ToSlash(name), digest(text))
 		return err
 	})
-	return hex.EncodeToString(h.Sum(nil)), err
+	return fmt.Sprintf("%x", h.Sum(nil)), err
 }
 
-// programSum is the hash of this program.
 func programSum() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -132,5 +130,5 @@ func programSum() (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
+	return fmt.Sprintf("%x", h.Sum(nil)), err
 }

@@ -2,7 +2,6 @@ package code
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"go/parser"
@@ -55,7 +54,7 @@ func sourceOf(source fs.FS, modules map[string]string, rooms []string, own fs.FS
 			fmt.Fprintf(h, "module %s %s\n", module, modules[module])
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
 // room is a package: the hashes of its files, sorted, and what it imports.
@@ -155,7 +154,6 @@ func readRoom(source fs.FS, at string) (*room, error) {
 	return r, nil
 }
 
-// read adds the files of a folder.
 func (r *room) read(source fs.FS, at string) error {
 	entries, err := fs.ReadDir(source, at)
 	if err != nil {
@@ -213,10 +211,7 @@ func (r *room) add(name string, text []byte) error {
 	return nil
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // plugin is the distribution of XLA's CPU plugin, which is loaded by go-xla and
 // imported by nobody.

@@ -21,7 +21,6 @@ type storeAccept struct {
 	DryRun  bool          `help:"Only say what would be computed."`
 }
 
-// errMoved is the end of an acceptance in which a number moved.
 var errMoved = errors.New(
 	"not accepted: the source computes other numbers, so its trials are recomputed under a new version")
 

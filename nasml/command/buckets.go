@@ -17,7 +17,6 @@ import (
 // of a program's packages. So this program has none of them: where the store is
 // a bucket, it builds itself once more with them, and hands the call over.
 
-// bucketTag is the build tag of the program that knows buckets.
 const bucketTag = "buckets"
 
 // linked says that this program knows buckets: it must not hand over again.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Tab and Shift+Tab in a cell are answered by gopls, which GoNB starts with a kernel
@@ -75,10 +77,7 @@ func (s *site) completionWhenUp(ctx context.Context, c console, at netip.AddrPor
 				s.bringCompletion(ctx, c)
 				return
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			_ = files.Sleep(ctx, time.Second)
 		}
 	})
 	return building.Wait

@@ -29,7 +29,6 @@ type table struct {
 	load    func() error
 }
 
-// tables are the tables by name.
 var tables = map[string]table{
 	"nasbench101": {
 		"nasbench/nasbench101.csv.gz", "nasbench_full.tfrecord or nasbench_only108.tfrecord", makeNASBench101,
@@ -135,7 +134,6 @@ func (p *progress) finish() {
 	}
 }
 
-// listedFile is what is listed of a file.
 type listedFile struct {
 	Set   string     `json:"set"`
 	File  string     `json:"file"`  // below the folder of the data

@@ -46,7 +46,6 @@ type runCmd struct {
 	Strict    bool              `help:"Exit with 1 and not with 3 where all ran and a claim does not hold."`
 }
 
-// errClaims is the end of a figure of which a claim does not hold.
 var errClaims = errors.New("a claim does not hold")
 
 // claimsError says that everything ran and only claims failed: exit status 3.
@@ -158,7 +157,6 @@ func tryFolder(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// outcome is what is printed of a figure.
 type outcome struct {
 	ID      string       `json:"id"`
 	Scale   string       `json:"scale"`

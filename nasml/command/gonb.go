@@ -129,7 +129,6 @@ func editGoNB(dir string) error {
 	return nil
 }
 
-// moduleDir downloads a pinned module and returns its folder.
 func (s *site) moduleDir(ctx context.Context, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir, cmd.Env = s.Root, append(s.env(), "GOFLAGS=", "GOWORK=off")

@@ -131,7 +131,6 @@ func (j *job) run(cmd *exec.Cmd, run func(*exec.Cmd) error, name string, args []
 	return nil
 }
 
-// commandError is a program of the set-up that failed.
 type commandError struct {
 	err       error
 	line      string // the command, shortened
@@ -190,8 +189,8 @@ func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf(diagnoses[0].advice, err)
 	}
-	var failed *commandError
-	if !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*commandError](err)
+	if !ok {
 		return err
 	}
 	for line := range strings.Lines(failed.output) {

@@ -17,7 +17,6 @@ type labCmd struct {
 	NoBrowser bool    `help:"Do not open a browser; the address is printed in any case."`
 }
 
-// address is an address to listen on.
 type address struct{ netip.Addr }
 
 // UnmarshalText parses the value of --ip.
@@ -84,11 +83,10 @@ func choosePort(ip netip.Addr, wanted int) (int, error) {
 
 func tryPort(ip netip.Addr, port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), strconv.Itoa(port)))
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		return call.Err
+	}
 	if err != nil {
-		var call *os.SyscallError
-		if errors.As(err, &call) {
-			return call.Err
-		}
 		return err
 	}
 	return listener.Close()

@@ -23,17 +23,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/nasml/lab/nasml/backend"
 	"github.com/nasml/lab/nasml/backend/programs"
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
@@ -134,8 +137,7 @@ func execute(ctx context.Context, args []string, c console) int {
 // mistaken formats a usage error with a hint: the command's help, or how ids and parameters are given.
 func mistaken(err error) string {
 	help, figures := programName(), false
-	var at *kong.ParseError
-	if errors.As(err, &at) && at.Context != nil && at.Context.Selected() != nil {
+	if at, ok := errors.AsType[*kong.ParseError](err); ok && at.Context != nil && at.Context.Selected() != nil {
 		command := at.Context.Selected()
 		help = command.FullPath()
 		figures = slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "set" })
@@ -166,4 +168,56 @@ func status(ctx context.Context, c console, err error) int {
 		return exitClaims
 	}
 	return exitFailed
+}
+
+// versionFlag ends the parsing of the command line, so that nothing is run.
+type versionFlag bool
+
+var errVersion = errors.New("version")
+
+// BeforeReset is called where the flag is given.
+func (versionFlag) BeforeReset() error { return errVersion }
+
+func versionText() string {
+	all := runs.Versions()
+	maps.Copy(all, code.Modules())
+	lines := []string{modulePath + " " + all[modulePath]}
+	delete(all, modulePath)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, name+" "+all[name])
+	}
+	return fmt.Sprintln(strings.Join(lines, "\n"))
+}
+
+// XLA allocates a step's memory, often gigabytes, at every call. With pages of 4 kB that takes a sixth of the step's
+// time. These options of the C library (glibc 2.35) ask for large pages, and keep freed memory for the next step. It
+// reads them when a program starts.
+const (
+	tunables   = "GLIBC_TUNABLES"
+	largePages = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:" +
+		"glibc.malloc.arena_max=1"
+	largePagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
+)
+
+// withLargePages adds the option to an environment; ok reports whether it was useful and missing.
+func withLargePages(env []string, state string) (_ []string, ok bool) {
+	if !strings.Contains(state, "[madvise]") {
+		return env, false
+	}
+	for _, e := range env {
+		if strings.HasPrefix(e, tunables+"=") {
+			return env, false
+		}
+	}
+	return append(env, tunables+"="+largePages), true
+}
+
+// askForLargePages restarts this program in this process with the option, if it can.
+func askForLargePages() {
+	state, _ := os.ReadFile(largePagesFile) // on Linux only
+	env, ok := withLargePages(os.Environ(), string(state))
+	self, err := os.Executable()
+	if ok && err == nil {
+		_ = syscall.Exec(self, os.Args, env)
+	}
 }

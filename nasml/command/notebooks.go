@@ -3,12 +3,15 @@ package command
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -89,7 +92,6 @@ func (s *site) chooseNotebooks(named []string) ([]string, error) {
 	return found, nil
 }
 
-// notebookRun says how a notebook is executed.
 type notebookRun struct {
 	write   bool          // outputs into the file
 	timeout time.Duration // for a cell; 0: none
@@ -151,4 +153,30 @@ func (w *reportWriter) end(err error) string {
 		return last
 	}
 	return err.Error()
+}
+
+//go:embed guard.py
+var guard string
+
+// guarded is a Python program that leaves nothing behind, however it or this process ends: neither processes, such as
+// kernels in sessions of their own, nor temporary folders. It is in a session of its own, where neither a terminal's
+// Ctrl-C nor its end reaches it: it gets SIGTERM when the context ends, and some seconds to stop cleanly.
+func (s *site) guarded(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.python("venv"), append([]string{"-c", guard}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 15 * time.Second
+	return cmd
+}
+
+// runGuarded runs it. The pipe that is its stdin closes when this process ends, even by SIGKILL, which ends it.
+func runGuarded(cmd *exec.Cmd) (err error) {
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return errors.Join(err, alive.Close())
+	}
+	return cmd.Wait() // which closes alive
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -196,8 +195,7 @@ func (s *site) stamp(st step) string { return s.path("stamps", st.name) }
 
 func (st step) hash() string {
 	data, _ := json.Marshal([]any{st.name, st.inputs}) // strings always marshal
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
 // lock takes the set-up's lock, which is held until this process and its children have closed the file.
@@ -220,10 +218,8 @@ func (s *site) lock(ctx context.Context, c console) (*os.File, error) {
 		if !said {
 			c.logf("another set-up of this checkout is running: waiting for it")
 		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
-		case <-time.After(200 * time.Millisecond):
+		if err := files.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
 }

@@ -42,7 +42,6 @@ func (s *site) sitePackages(venv string) (string, error) {
 // compiler; set-up finds out.
 const linkInside = "-linkmode=internal"
 
-// linksInside reports whether a program that is linked this way runs.
 func (s *site) linksInside(ctx context.Context, dir string, env []string) bool {
 	for _, args := range [][]string{{"go", "build", "-o", "inside", "."}, {"./inside"}} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)

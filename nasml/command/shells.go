@@ -81,10 +81,8 @@ func (v *completeCmd) Run(c console, app *kong.Kong) error {
 	return err
 }
 
-// fit is a word that may stand where the cursor is.
 type fit struct{ Word, Meaning string }
 
-// line is what stands before the word to complete.
 type line struct {
 	node  *kong.Node
 	args  []string    // words that are arguments of the verb
@@ -92,7 +90,6 @@ type line struct {
 	flags bool        // may come, because no -- has
 }
 
-// fits returns the completions of the last word.
 func fits(app *kong.Node, words []string) []fit {
 	if len(words) == 0 {
 		words = []string{""}
@@ -342,5 +339,4 @@ func firstSentence(text string) string {
 	return shortened(strings.TrimSuffix(text, "."), mostMeaning)
 }
 
-// mostMeaning is how many characters of a meaning stand beside a word.
 const mostMeaning = 90

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// kept says what an interrupted call leaves.
 const kept = "finished trials and checkpoints are kept, the same command goes on from there"
 
 // samePress is the time within which a second signal is the same Ctrl-C: go tool passes on what the terminal has sent
@@ -72,7 +71,6 @@ func endAtLast(c console, signals <-chan os.Signal, compiling func() bool) {
 	}
 }
 
-// lineBreaker begins a new line with whatever is written.
 type lineBreaker struct{ io.Writer }
 
 func (b lineBreaker) Write(text []byte) (int, error) {

@@ -138,8 +138,7 @@ func (s *site) python(venv string) string { return s.path(venv, "bin", "python")
 
 // reason is what a failed command printed, or else its status.
 func reason(err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return strings.TrimSpace(string(exit.Stderr))
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,6 @@ type storeCmd struct {
 	Accept storeAccept `cmd:"" help:"Recompute shipped trials whose source has changed, and accept the source where the numbers are the same."`
 }
 
-// recordFilter chooses records of the store.
 type recordFilter struct {
 	Figure string `complete:"figure" help:"Only the trials of this figure, such as oymak2021/figure2, or of this paper, such as oymak2021." placeholder:"ID"`
 	Scale  string `complete:"scale" help:"Only those that were computed at this scale." placeholder:"SCALE"`
@@ -45,7 +45,6 @@ type storeLs struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// storedRecord is what is listed of a record.
 type storedRecord struct {
 	Key     string    `json:"key"`
 	Figure  string    `json:"figure"`
@@ -88,6 +87,9 @@ func (v *storeLs) Run(c console, store *runs.Store) error {
 	return nil
 }
 
+// removed is what is said of a removal that did happen, or of a dry run.
+var removed = map[bool]string{false: "removed", true: "would remove"}
+
 type storeRm struct {
 	recordFilter
 	Key    []string `arg:"" complete:"none" optional:"" help:"Keys of records, or as much of their beginnings as is needed. Without any: those that the filter chooses."`
@@ -103,14 +105,12 @@ func (v *storeRm) Run(c console, store *runs.Store) error {
 	if err != nil {
 		return err
 	}
-	verb := "would remove"
 	if !v.DryRun {
-		verb = "removed"
 		if err := store.Remove(keys...); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(c.Out, "%s %d records from %s\n", verb, len(keys), store.Dir())
+	_, err = fmt.Fprintf(c.Out, "%s %d records from %s\n", removed[v.DryRun], len(keys), store.Dir())
 	return err
 }
 
@@ -168,13 +168,9 @@ type storeGC struct {
 }
 
 func (v *storeGC) Run(c console, store *runs.Store) error {
-	removed, err := store.GC(runs.GCOptions{OlderThan: v.OlderThan, DryRun: v.DryRun})
-	verb := "removed"
-	if v.DryRun {
-		verb = "would remove"
-	}
-	_, _ = fmt.Fprintf(c.Out, "%s %d files, %.1f MB, from %s\n", verb, removed.Files, float64(removed.Bytes)/1e6,
-		store.Dir())
+	stale, err := store.GC(runs.GCOptions{OlderThan: v.OlderThan, DryRun: v.DryRun})
+	_, _ = fmt.Fprintf(c.Out, "%s %d files, %.1f MB, from %s\n", removed[v.DryRun], stale.Files,
+		float64(stale.Bytes)/1e6, store.Dir())
 	return err
 }
 
@@ -182,20 +178,10 @@ type storeVerify struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// brokenFile is a file of the store that cannot be believed.
-type brokenFile struct {
-	Path    string `json:"path"`
-	Reason  string `json:"reason"`
-	MovedTo string `json:"moved_to"`
-}
-
 // Run reads the whole store, and fails if something is broken.
 func (v *storeVerify) Run(c console, store *runs.Store) error {
 	report, err := store.Verify()
-	if printErr := v.print(c, store.Dir(), report); err == nil {
-		err = printErr
-	}
-	if err == nil && len(report.Broken) > 0 {
+	if err = cmp.Or(err, v.print(c, store.Dir(), report)); err == nil && len(report.Broken) > 0 {
 		err = errors.New("broken files were found; what they held is computed again when it is needed")
 	}
 	return err
@@ -203,12 +189,9 @@ func (v *storeVerify) Run(c console, store *runs.Store) error {
 
 func (v *storeVerify) print(c console, dir string, report runs.Report) error {
 	if v.JSON {
-		broken := make([]brokenFile, len(report.Broken)) // [] and not null where empty
-		for i, b := range report.Broken {
-			broken[i] = brokenFile{b.Path, b.Reason, b.MovedTo}
-		}
 		return printJSON(c, "  ", map[string]any{
-			"store": dir, "records": report.Records, "checkpoints": report.Checkpoints, "broken": broken,
+			"store": dir, "records": report.Records, "checkpoints": report.Checkpoints,
+			"broken": append([]*runs.Broken{}, report.Broken...), // [] and not null where empty
 		})
 	}
 	_, err := fmt.Fprintf(c.Out, "%s: %d records and %d checkpoints are whole, %d files are broken\n",

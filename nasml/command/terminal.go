@@ -33,7 +33,6 @@ func (c console) table(rows [][]string, below ...string) error {
 	return err
 }
 
-// gap is the space between two columns.
 const gap = 2
 
 // grid is a table of text that fits a width by dropping and shortening columns.
@@ -85,7 +84,6 @@ func (g grid) width() int {
 	return width
 }
 
-// leastText is what is kept of a shortened column, in characters.
 const leastText = 24
 
 func (g grid) slack() int {
@@ -124,7 +122,6 @@ func (g grid) shortened(name string, over int) grid {
 	})
 }
 
-// shortened is a text of at most as many characters.
 func shortened(text string, most int) string {
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most-1]) + "…"

@@ -164,7 +164,6 @@ func (t *testRun) part(ctx context.Context, name string, run func() error) {
 	}
 }
 
-// skipped says why a part could not be run.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
@@ -241,7 +240,6 @@ func (t *testRun) end(e testEvent, output string) {
 	}
 }
 
-// skipReason is the last line that a skipped test printed.
 func skipReason(output string) string {
 	reason := "no reason given"
 	for line := range strings.Lines(output) {
@@ -253,7 +251,6 @@ func skipReason(output string) string {
 	return reason
 }
 
-// notebooks executes copies of all notebooks at quick scale.
 func (t *testRun) notebooks(ctx context.Context) {
 	copied := os.CopyFS(filepath.Join(t.scratch, "notebooks"), os.DirFS(filepath.Join(t.Root, "notebooks")))
 	files, err := t.chooseNotebooks(nil)
@@ -356,7 +353,6 @@ func (t *testRun) browser(ctx context.Context, test string) error {
 // browserVar enables the browser test, which needs what only this command sets up.
 const browserVar = "NASML_TEST_BROWSER"
 
-// browserTest is the name of the browser test.
 const browserTest = "TestBrowser"
 
 func chromium() string {

@@ -19,7 +19,6 @@ type traceCmd struct {
 	JSON      bool     `help:"Print one JSON object a trace, each on a line." name:"json"`
 }
 
-// replayed is a trace with its differences.
 type replayed struct {
 	File      string     `json:"file"`
 	Source    string     `json:"source"`
@@ -115,15 +114,8 @@ func (v *traceCmd) compare(ctx context.Context, c console, b compute.Backend, tr
 
 func (v *traceCmd) replay(ctx context.Context, b compute.Backend, file string, t trace.Replayable) (replayed, error) {
 	about := t.About()
-	r := replayed{
-		File:      file,
-		Source:    about.Source,
-		Method:    about.Method,
-		Backend:   b.Name(),
-		Steps:     about.Steps,
-		Tolerance: about.Tolerance,
-		Agrees:    true,
-	}
+	r := replayed{File: file, Source: about.Source, Method: about.Method, Backend: b.Name(), Steps: about.Steps,
+		Tolerance: about.Tolerance, Agrees: true}
 	if v.Tolerance != nil {
 		r.Tolerance = *v.Tolerance
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/md5"
-	"encoding/hex"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -127,7 +126,6 @@ func labels101(ops []string) ([]uint8, error) {
 	return labels, nil
 }
 
-// onPaths returns the vertices on paths from the first to the last vertex.
 func onPaths(matrix [][]int) []int {
 	n := len(matrix)
 	reached, reaches := make([]bool, n), make([]bool, n)
@@ -279,10 +277,7 @@ func (c Cell101) Hash() string {
 	return md5Hex("['" + strings.Join(hashes, "', '") + "']") // as Python prints a list
 }
 
-func md5Hex(text string) string {
-	sum := md5.Sum([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
+func md5Hex(text string) string { return fmt.Sprintf("%x", md5.Sum([]byte(text))) }
 
 // Canonical returns the canonical order of vertices: of all topological orders the first by operations, then by edges.
 // Cells of the benchmark have the same Hash exactly if their canonical forms are ==, which is much faster.

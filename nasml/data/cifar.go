@@ -3,7 +3,6 @@ package data
 import (
 	"archive/tar"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -215,8 +214,7 @@ func (m Member) read(r io.Reader, size int64, body []byte) (int, error) {
 	if n, err := io.ReadFull(r, body); err != nil {
 		return 0, fmt.Errorf("%s: %w", m.Path, short(err, n, len(body)))
 	}
-	sum := sha256.Sum256(body)
-	if found := hex.EncodeToString(sum[:]); found != want {
+	if found := fmt.Sprintf("%x", sha256.Sum256(body)); found != want {
 		return 0, fmt.Errorf("found SHA-256 %s of %s, expected %s", found, m.Path, want)
 	}
 	return images, nil

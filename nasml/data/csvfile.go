@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,9 @@ type csvFile struct {
 // maxCSV bounds the unzipped size. The largest table, NAS-Bench-101 with four lengths, has some 130 MB.
 const maxCSV = 256 << 20
 
-// openCSV reads a file of dir, zipped or not.
 func openCSV(dir, file string) (*csvFile, error) {
 	zipped := filepath.Join(dir, filepath.FromSlash(file))
-	for _, path := range []string{zipped, unzipped(zipped)} {
+	for _, path := range places(zipped) {
 		raw, err := os.ReadFile(path)
 		if err == nil {
 			return &csvFile{path: path, raw: raw}, nil
@@ -38,31 +38,36 @@ func openCSV(dir, file string) (*csvFile, error) {
 			return nil, fmt.Errorf("%w; make it a file that can be read", err)
 		}
 	}
-	return nil, fmt.Errorf(
-		"%s: %w; there is no address to download it from: put the file there, or set NASML_DATA to a folder that has %s", //nolint:lll // one sentence
-		zipped,
-		ErrMissing,
-		file,
-	)
+	return nil, fmt.Errorf("%s: %w; there is no address to download it from: put the file there, or set NASML_DATA to "+
+		"a folder that has %s", zipped, ErrMissing, file)
 }
 
-// open unzips the file, reads its first line and returns all of it.
-func (f *csvFile) open() ([]byte, error) {
+// open unzips the file, reads its first line and returns the SHA-256 of all of it.
+func (f *csvFile) open() (fingerprint string, err error) {
 	text := f.raw
 	if filepath.Ext(f.path) == ".gz" {
-		var err error
 		if text, err = gunzip(f.raw); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w; put an intact file in its place", f.path, ErrBroken, err)
+			return "", fmt.Errorf("%s: %w: %w; put an intact file in its place", f.path, ErrBroken, err)
 		}
 	}
 	head, body, _ := strings.Cut(string(text), "\n")
 	f.names, f.body = strings.Split(strings.TrimSuffix(head, "\r"), ","), body
 	for i, name := range f.names {
 		if slices.Contains(f.names[:i], name) {
-			return nil, f.wrong(1, name, "found it twice", "it once")
+			return "", f.wrong(1, name, "found it twice", "it once")
 		}
 	}
-	return text, nil
+	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
+}
+
+func (f *csvFile) columns(names ...string) ([]int, error) {
+	at := make([]int, len(names))
+	for i, name := range names {
+		if at[i] = slices.Index(f.names, name); at[i] < 0 {
+			return nil, f.wrong(1, name, "found no such column", strings.Join(names, ", "))
+		}
+	}
+	return at, nil
 }
 
 func gunzip(raw []byte) ([]byte, error) {

@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net/http"
 	"os"
 	"path"
@@ -109,20 +108,15 @@ func open() (*library, error) {
 }
 
 func (l *library) load(ctx context.Context, name Name, split Split) (*Images, error) {
-	set, ok := l.sets[name]
-	if !ok {
-		return nil, l.sets.unknown(name)
-	}
-	p, ok := set[split]
-	if !ok {
-		return nil, unknownSplit(name, split, set.splits(math.MaxInt)...)
+	p, err := l.sets.part(name, split)
+	if err != nil {
+		return nil, err
 	}
 	if p.reviews {
 		return nil, fmt.Errorf("found data set %s, which has texts, expected one of %q for images", name, Names())
 	}
 	content := make([][]byte, len(p.files))
 	for i, f := range p.files {
-		var err error
 		if content[i], err = p.cut(l.obtain(ctx, name, f)); err != nil {
 			return nil, err
 		}
@@ -246,10 +240,9 @@ func Have(name Name) bool {
 	return err == nil && !slices.ContainsFunc(needed, func(f File) bool { return l.place(f) == "" })
 }
 
-// place is the path of a file that exists; empty if it is missing.
 func (l *library) place(f File) string {
 	for _, path := range places(l.path(f)) {
-		if _, err := os.Stat(path); err == nil {
+		if exists(path) {
 			return path
 		}
 	}
@@ -407,7 +400,6 @@ func (f File) lookIn(from string, folders []string) (string, error) {
 	return "", fmt.Errorf("%s: %w: found none of %s", base, ErrMissing, strings.Join(looked, ", "))
 }
 
-// copy copies the file atomically and checks the copy.
 func (f File) copy(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return explain(err, f)
@@ -446,7 +438,6 @@ func install(file *os.File, to string) error {
 	return os.Rename(file.Name(), to)
 }
 
-// explain says what to do about an error of the file system.
 func explain(err error, f File) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

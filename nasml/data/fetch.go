@@ -3,7 +3,6 @@ package data
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -92,13 +91,13 @@ func (l *library) download(ctx context.Context, name Name, f File, progress func
 	var failed []string
 	for _, address := range f.URLs {
 		err := l.fill(ctx, f, address, part.File, progress)
-		var local *fs.PathError
-		switch {
-		case err == nil:
+		if err == nil {
 			return explain(install(part.File, to), f)
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("%s: the download stopped: %w; what is there is kept and resumed", to, ctx.Err())
-		case errors.As(err, &local):
+		}
+		if _, local := errors.AsType[*fs.PathError](err); local {
 			return explain(err, f)
 		}
 		failed = append(failed, fmt.Sprintf("%s: %v", address, withoutURL(err)))
@@ -133,7 +132,6 @@ func lockPart(ctx context.Context, path string) (*partial, error) {
 	return &partial{file, lock}, nil
 }
 
-// release unlocks the file, and removes it if it is empty.
 func (p *partial) release() {
 	if info, err := p.Stat(); err == nil && info.Size() == 0 {
 		os.Remove(p.Name())
@@ -164,28 +162,23 @@ func (l *library) fill(ctx context.Context, f File, address string, part *os.Fil
 		if final(err) || try >= tries || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-			pause *= 2
+		if err := files.Sleep(ctx, pause); err != nil {
+			return err
 		}
+		pause *= 2
 	}
 }
 
 // final reports whether a retry is useless: for errors of the disk, of the request, and of the host's name.
 func final(err error) bool {
-	var local *fs.PathError
-	var status *statusError
-	var name *net.DNSError
-	return errors.As(err, &local) || errors.As(err, &status) && !status.passing() ||
-		errors.As(err, &name) && name.IsNotFound
+	_, local := errors.AsType[*fs.PathError](err)
+	status, answered := errors.AsType[*statusError](err)
+	name, unknown := errors.AsType[*net.DNSError](err)
+	return local || answered && !status.passing() || unknown && name.IsNotFound
 }
 
-// withoutURL strips the address that http.Client prepends.
 func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err
@@ -215,7 +208,7 @@ func (f File) checkZipped(part *os.File) error {
 	if _, err := io.Copy(sum, io.NewSectionReader(part, 0, math.MaxInt64)); err != nil {
 		return err
 	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != f.Zipped {
+	if found := fmt.Sprintf("%x", sum.Sum(nil)); found != f.Zipped {
 		return fmt.Errorf("found SHA-256 %s of the file as it is, expected %s", found, f.Zipped)
 	}
 	return nil
@@ -225,10 +218,7 @@ var errStalled = errors.New("the server was silent for too long")
 
 // request appends what part lacks. It returns whether the server resumed, and the new size.
 func (l *library) request(
-	ctx context.Context,
-	address string,
-	part *os.File,
-	progress func(int64),
+	ctx context.Context, address string, part *os.File, progress func(int64),
 ) (resumed bool, size int64, err error) {
 	offset, err := part.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -304,7 +294,6 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// meter writes, counts and tells.
 type meter struct {
 	to       *os.File
 	done     int64
@@ -320,7 +309,6 @@ func (m *meter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// statusError is an answer other than the file.
 type statusError struct {
 	code int
 	text string

@@ -3,7 +3,6 @@ package data
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"image"
@@ -36,7 +35,6 @@ type photo struct {
 	label int32
 }
 
-// photoEndings are those of files that are photographs.
 var photoEndings = []string{".jpeg", ".jpg", ".png"}
 
 // OpenPhotoFolder lists the photographs of a folder. A folder without classes, or a class without photographs, is an
@@ -71,7 +69,7 @@ func OpenPhotoFolder(dir string) (*PhotoFolder, error) {
 		return nil, fmt.Errorf("photographs in %s: found no folders, expected one a class, as ILSVRC's training "+
 			"archive has them", dir)
 	}
-	f.Fingerprint = hex.EncodeToString(sum.Sum(nil))
+	f.Fingerprint = fmt.Sprintf("%x", sum.Sum(nil))
 	return f, nil
 }
 
@@ -95,8 +93,7 @@ func (f *PhotoFolder) list(class string, add func(path string, size int64)) erro
 
 // pathless strips the path, which the message has already.
 func pathless(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

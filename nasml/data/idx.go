@@ -6,7 +6,6 @@ import (
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +113,7 @@ func (f File) parse(plain io.Reader) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != want {
+	if found := fmt.Sprintf("%x", sum.Sum(nil)); found != want {
 		return nil, fmt.Errorf("found %s %s (uncompressed), expected %s", name, found, want)
 	}
 	if f.Classes > 0 {

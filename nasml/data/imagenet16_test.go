@@ -167,7 +167,7 @@ func TestPickledRecordsNamesWhatIsWrong(t *testing.T) {
 			"found -1 for the label of image 1"},
 		"label None": {with(func(p *batchPickle) { p.labels = []byte{'K', 1, 'N'} }),
 			"found nothing for the label of image 1"},
-		"a number":            {[]byte("\x80\x03K\x01."), "found something else than one dictionary"},
+		"a number":            {[]byte("\x80\x03K\x01."), "expected a dictionary"},
 		"an empty dictionary": {[]byte("\x80\x03}."), "data: found nothing, expected a numpy array"},
 		"nothing":             {nil, "found a pickle that is cut off"},
 		"values without list": {[]byte("\x80\x03K\x01K\x02a."), "without the list"},

@@ -31,18 +31,14 @@ func reviewSet(archive File) set {
 }
 
 func (l *library) loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, error) {
-	set, ok := l.sets[name]
-	if !ok {
-		return nil, l.sets.unknown(name)
-	}
 	for _, split := range splits {
-		if p, ok := set[split]; !ok {
-			return nil, unknownSplit(name, split, Train, Test)
+		if p, err := l.sets.part(name, split); err != nil {
+			return nil, err
 		} else if !p.reviews {
 			return nil, fmt.Errorf("found data set %s, which has images, expected %s or %s", name, IMDb, Synthetic)
 		}
 	}
-	body, err := l.obtain(ctx, name, set[Train].files[0])
+	body, err := l.obtain(ctx, name, l.sets[name][Train].files[0])
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +67,6 @@ type review struct {
 	Text          []byte
 }
 
-// order sorts train before test, negative before positive, then by id.
 func (v review) order(w review) int {
 	return cmp.Or(cmp.Compare(w.Split, v.Split), cmp.Compare(v.Label, w.Label), cmp.Compare(v.ID, w.ID))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -46,41 +45,20 @@ func ImportNASBench101(
 	if err := notYet(dir, table101File); err != nil {
 		return nil, err
 	}
-	path, err := original101(from)
+	paths, err := originals(from, patterns101)
 	if err != nil {
 		return nil, err
 	}
-	hear := func(int64, int64) {}
-	if advance != nil {
-		hear = func(done, total int64) { advance(path, done, total) }
-	}
-	b, err := readOriginal101(ctx, path, hear)
+	b, err := readOriginal101(ctx, paths[0], heard(advance, paths[0]))
 	if err != nil {
 		return nil, err
 	}
 	return b.install(dir)
 }
 
-func original101(from string) (string, error) {
-	info, err := os.Stat(from)
-	if err != nil {
-		return "", fmt.Errorf("found no folder to import from: %w", err)
-	}
-	if !info.IsDir() {
-		return from, nil
-	}
-	for _, base := range []string{"nasbench_full.tfrecord", "nasbench_only108.tfrecord"} {
-		for _, folder := range []string{from, filepath.Join(from, "nasbench")} {
-			if at := filepath.Join(folder, base); exists(at) {
-				return at, nil
-			}
-		}
-	}
-	return "", fmt.Errorf("%s: %w: found neither nasbench_full.tfrecord nor nasbench_only108.tfrecord, expected "+
-		"one as its authors publish it", from, ErrMissing)
-}
+// patterns101 are the publisher's files, of which the first is taken.
+var patterns101 = [][]string{{"nasbench_full.tfrecord", "nasbench_only108.tfrecord"}}
 
-// reader101 makes a table of records.
 type reader101 struct {
 	*NASBench101
 	trained map[int][]uint8 // trainings so far, by epochs and row
@@ -88,16 +66,12 @@ type reader101 struct {
 }
 
 func readOriginal101(ctx context.Context, path string, advance func(done, total int64)) (*NASBench101, error) {
-	f, err := os.Open(path)
+	f, err := watch(ctx, path, advance)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	records := newTFRecords(&watched{ctx: ctx, in: f, total: info.Size(), advance: advance})
+	defer f.in.Close()
+	records := newTFRecords(f)
 	r := &reader101{&NASBench101{path: path, rows: map[Cell101]int{}}, map[int][]uint8{}, nil}
 	switch err := r.readAll(records); {
 	case ctx.Err() != nil:

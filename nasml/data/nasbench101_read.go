@@ -1,14 +1,13 @@
 package data
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // The table's files in the data folder: the one ImportNASBench101 makes, and a published part.
@@ -55,31 +54,17 @@ func LoadNASBench101(dir string) (*NASBench101, error) {
 		}
 	}
 	if err != nil {
-		return nil, withRecords(err, dir)
+		return nil, withOriginals(err, "nasbench101", dir, patterns101)
 	}
 	b, _, err := parse101(f)
 	return b, err
 }
 
-func withRecords(err error, dir string) error {
-	if !errors.Is(err, ErrMissing) {
-		return err
-	}
-	if from, notThere := original101(dir); notThere == nil {
-		return fmt.Errorf("%w. Found %s: run \"go tool nasml data nasbench101 --from %s\", which makes the table "+
-			"of it", err, from, dir)
-	}
-	return fmt.Errorf("%w; or run \"go tool nasml data nasbench101 --from DIR\" with a folder that has the "+
-		"publisher's nasbench_full.tfrecord or nasbench_only108.tfrecord", err)
-}
-
-// columns101 says what the columns of a file are.
 type columns101 struct {
 	id, edges, ops, params int
 	measured               []column101
 }
 
-// column101 is a column of measurements of a file.
 type column101 struct {
 	at       int
 	expected string
@@ -88,12 +73,11 @@ type column101 struct {
 
 // parse101 returns the table and its rows by id.
 func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
-	text, err := f.open()
+	fingerprint, err := f.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	sum := sha256.Sum256(text)
-	b := &NASBench101{Fingerprint: hex.EncodeToString(sum[:]), path: f.path, rows: map[Cell101]int{}}
+	b := &NASBench101{Fingerprint: fingerprint, path: f.path, rows: map[Cell101]int{}}
 	columns, err := b.layOut(f)
 	if err != nil {
 		return nil, nil, err
@@ -118,16 +102,13 @@ func parse101(f *csvFile) (*NASBench101, map[int]int, error) {
 
 // layOut reads the column names. A length of training has all its columns or none.
 func (b *NASBench101) layOut(f *csvFile) (*columns101, error) {
-	c := &columns101{}
-	for name, at := range map[string]*int{
-		idColumn: &c.id, edgesColumn: &c.edges, opsColumn: &c.ops, weightColumn: &c.params,
-	} {
-		if *at = slices.Index(f.names, name); *at < 0 {
-			return nil, f.wrong(1, name, "found no such column", "id, adj_upper, ops and params")
-		}
+	cell, err := f.columns(idColumn, edgesColumn, opsColumn, weightColumn)
+	if err != nil {
+		return nil, err
 	}
+	c := &columns101{id: cell[0], edges: cell[1], ops: cell[2], params: cell[3]}
 	for at, name := range f.names {
-		if slices.Contains([]int{c.id, c.edges, c.ops, c.params}, at) {
+		if slices.Contains(cell, at) {
 			continue
 		}
 		m := measured101.FindStringSubmatch(name)
@@ -158,7 +139,6 @@ func (b *NASBench101) lengthOf(epochs int) *length101 {
 	return l
 }
 
-// column appends values of val9984, test9984 or time_s to the table.
 func (l *length101) column(what string, trial, at int) column101 {
 	if what == "time_s" {
 		return column101{at, "seconds, more than 0", func(text string) bool {
@@ -199,3 +179,14 @@ func (b *NASBench101) addRow(f *csvFile, c *columns101, row int, fields []string
 	}
 	return nil
 }
+
+// OneShot101 is the shipped part of NAS-Bench-101: the rows of its published subset (see [LoadNASBench101]) with cells
+// of NAS-Bench-1Shot1's spaces. See shipped/README.md.
+var OneShot101 = sync.OnceValues(func() (*NASBench101, error) {
+	f, err := shippedCSV("nasbench101_1shot1.csv.gz")
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := parse101(f)
+	return b, err
+})

@@ -375,7 +375,7 @@ func TestLoadNASBench101BrokenFiles(t *testing.T) {
 	dir := t.TempDir()
 	_, err := LoadNASBench101(dir)
 	require.ErrorIs(t, err, ErrMissing)
-	require.ErrorContains(t, err, "nasbench_full.tfrecord or nasbench_only108.tfrecord")
+	require.ErrorContains(t, err, "nasbench_full.tfrecord nor nasbench_only108.tfrecord")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nasbench_only108.tfrecord"), nil, 0o644))
 	_, err = LoadNASBench101(dir)
 	require.ErrorContains(t, err, `run "go tool nasml data nasbench101 --from `+dir+`"`)

@@ -123,12 +123,9 @@ func cutOp(s, after string) (op uint8, rest string, ok bool) {
 // Task201 is what the networks of the table were trained on.
 type Task201 string
 
-// The trainings, by the original's names. They differ in more than the images:
-// TaskCIFAR10Valid and TaskCIFAR10 have the same test images and are several
-// points of accuracy apart.
+// The trainings, by the original's names. TaskCIFAR10Valid and TaskCIFAR10 have the same test images and differ by
+// several points of accuracy.
 const (
-	// The trainings, by the original's names. TaskCIFAR10Valid and TaskCIFAR10 have the same test images and differ by
-	// several points of accuracy.
 	TaskCIFAR10Valid Task201 = "cifar10-valid"
 	TaskCIFAR10      Task201 = "cifar10"        // all 50,000 training images; Test: the 10,000; no validation set
 	TaskCIFAR100     Task201 = "cifar100"       // all 50,000; Valid and Test: 5,000 each of the test images

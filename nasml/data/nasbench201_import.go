@@ -56,11 +56,7 @@ func ImportNASBench201(ctx context.Context, from string, advance func(path strin
 	}
 	var sources []*original201
 	for _, path := range paths {
-		var hear func(done, total int64)
-		if advance != nil {
-			hear = func(done, total int64) { advance(path, done, total) }
-		}
-		o, err := readOriginal201(ctx, path, hear)
+		o, err := readOriginal201(ctx, path, heard(advance, path))
 		if err != nil {
 			return err
 		}
@@ -93,36 +89,64 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// heard tells advance of one file; of nil, nobody.
+func heard(advance func(path string, done, total int64), path string) func(done, total int64) {
+	if advance == nil {
+		return func(int64, int64) {}
+	}
+	return func(done, total int64) { advance(path, done, total) }
+}
+
+// patterns201 are the publishers' files of either release.
+var patterns201 = [][]string{{"NAS-Bench-201-*.pth"}, {"NATS-tss-*-simple", "NATS-tss-*.pickle.pbz2"}}
+
 func originals201(from string) ([]string, error) {
+	if exists(filepath.Join(from, "meta.pickle.pbz2")) {
+		return []string{from}, nil
+	}
+	return originals(from, patterns201)
+}
+
+// originals finds publishers' files in a folder, or in nasbench below it: of every list those of the first pattern that
+// fits, and of these the last, which is the latest version. from may also be a file itself.
+func originals(from string, lists [][]string) ([]string, error) {
 	info, err := os.Stat(from)
 	if err != nil {
 		return nil, fmt.Errorf("found no folder to import from: %w", err)
 	}
-	if !info.IsDir() || exists(filepath.Join(from, "meta.pickle.pbz2")) {
+	if !info.IsDir() {
 		return []string{from}, nil
 	}
 	var paths []string
-	for _, patterns := range [][]string{
-		{"NAS-Bench-201-*.pth"}, // the last one: the later version
-		{"NATS-tss-*.pickle.pbz2", "NATS-tss-*-simple"},
-	} {
-		var found []string
+	for _, patterns := range lists {
 		for _, pattern := range patterns {
-			for _, folder := range []string{from, filepath.Join(from, "nasbench")} {
-				at, _ := filepath.Glob(filepath.Join(folder, pattern)) // the pattern is well-formed
-				found = append(found, at...)
+			here, _ := filepath.Glob(filepath.Join(from, pattern)) // the pattern is well-formed
+			below, _ := filepath.Glob(filepath.Join(from, "nasbench", pattern))
+			if found := append(here, below...); len(found) > 0 {
+				paths = append(paths, found[len(found)-1])
+				break
 			}
-		}
-		if len(found) > 0 {
-			paths = append(paths, found[len(found)-1])
 		}
 	}
 	if paths == nil {
-		return nil, fmt.Errorf(
-			"%s: %w: found neither NATS-tss-*-simple nor NATS-tss-*.pickle.pbz2 nor NAS-Bench-201-*.pth, expected "+
-				"one that its authors publish, unpacked where it is a .tar", from, ErrMissing)
+		return nil, fmt.Errorf("%s: %w: found neither %s, expected one as its authors publish it, unpacked if it is "+
+			"a .tar", from, ErrMissing, strings.Join(slices.Concat(lists...), " nor "))
 	}
 	return paths, nil
+}
+
+// withOriginals adds to the error of a missing table how to make it of the publisher's files.
+func withOriginals(err error, name, dir string, lists [][]string) error {
+	if !errors.Is(err, ErrMissing) {
+		return err
+	}
+	found, notThere := originals(dir, lists)
+	if notThere != nil {
+		return fmt.Errorf("%w; or run \"go tool nasml data %s --from DIR\" with the publisher's files (%w)", err, name,
+			notThere)
+	}
+	return fmt.Errorf("%w. Found %s: run \"go tool nasml data %s --from %s\", which makes the table of it", err,
+		found[0], name, dir)
 }
 
 func (o *original201) complete() error {
@@ -157,7 +181,6 @@ func install201(dir string, sources []*original201) error {
 	}), File{})
 }
 
-// table is a file of a table, below the folder of the data sets, with its content.
 type table struct {
 	file string
 	text []byte
@@ -297,7 +320,6 @@ func mean201(trials []trial201, number func(trial201) (float64, bool)) (float64,
 	return sum / float64(max(n, 1)), n > 0
 }
 
-// trialsCSV writes the table of single trials, by seed.
 func (o *original201) trialsCSV() []byte {
 	names := []string{"c10valid_val", "c100_valtest", "in16_valtest"}
 	var out bytes.Buffer

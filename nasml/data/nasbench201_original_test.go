@@ -436,7 +436,7 @@ func TestImportNASBench201NamesWhatIsWrong(t *testing.T) {
 	}
 	err := ImportNASBench201(t.Context(), t.TempDir(), nil)
 	require.ErrorIs(t, err, ErrMissing)
-	require.ErrorContains(t, err, "found neither NATS-tss-*-simple nor ")
+	require.ErrorContains(t, err, "nor NATS-tss-*-simple nor ")
 	require.Error(t, ImportNASBench201(t.Context(), "no such folder", nil))
 	require.ErrorContains(t, ImportNASBench201(t.Context(), tiny201+"NATS-tss-v1_0-tiny-simple", nil),
 		"found 3 architectures")

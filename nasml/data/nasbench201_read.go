@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/gob"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nasml/lab/internal/files"
 )
@@ -127,7 +125,7 @@ func open201(dir string) (means, trials *csvFile, noTrials, err error) {
 		}
 		return means, trials, nil, err
 	case err != nil:
-		return nil, nil, nil, withPickles(err, dir)
+		return nil, nil, nil, withOriginals(err, "nasbench201", dir, patterns201)
 	}
 	trials, noTrials = openCSV(dir, trials201File)
 	if noTrials != nil && !errors.Is(noTrials, ErrMissing) {
@@ -136,29 +134,10 @@ func open201(dir string) (means, trials *csvFile, noTrials, err error) {
 	return means, trials, noTrials, nil
 }
 
-// shippedCSV opens a shipped table by its path in a folder of data sets.
 func shippedCSV(file string) (*csvFile, error) {
 	name := "shipped/" + path.Base(file)
 	raw, err := shippedFiles.ReadFile(name)
 	return &csvFile{path: name, raw: raw}, err
-}
-
-// withPickles adds to the error of a missing table how to make it from the benchmark's files, if they are in the
-// folder.
-func withPickles(err error, dir string) error {
-	if !errors.Is(err, ErrMissing) {
-		return err
-	}
-	for _, folder := range []string{dir, filepath.Join(dir, "nasbench")} {
-		for _, pattern := range []string{"NAS-Bench-201*", "NATS-tss*"} {
-			if found, _ := filepath.Glob(filepath.Join(folder, pattern)); len(found) > 0 { // the pattern is well-formed
-				return fmt.Errorf(
-					"%w. Found %s: run \"go tool nasml data nasbench201 --from %s\", which makes the table of it", err,
-					found[0], folder)
-			}
-		}
-	}
-	return err
 }
 
 func parse201(means, trials *csvFile) (*saved201, error) {
@@ -168,11 +147,11 @@ func parse201(means, trials *csvFile) (*saved201, error) {
 		if f == nil {
 			continue
 		}
-		text, err := f.open()
+		fingerprint, err := f.open()
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(h, "%x\n", sha256.Sum256(text))
+		fmt.Fprintf(h, "%s\n", fingerprint)
 		if f == means {
 			err = t.readMeans(f)
 		} else {
@@ -182,7 +161,7 @@ func parse201(means, trials *csvFile) (*saved201, error) {
 			return nil, err
 		}
 	}
-	return &saved201{Fingerprint: hex.EncodeToString(h.Sum(nil)), Table: t}, nil
+	return &saved201{Fingerprint: fmt.Sprintf("%x", h.Sum(nil)), Table: t}, nil
 }
 
 func (t *table201) readMeans(f *csvFile) error {
@@ -224,7 +203,6 @@ func (t *table201) readMeans(f *csvFile) error {
 	return t.checkIndex(f)
 }
 
-// layOut makes a column for each name, and returns which one has the architectures.
 func (t *table201) layOut(f *csvFile) (columns [][]float64, arch int, err error) {
 	arch = -1
 	for c, name := range f.names {
@@ -255,7 +233,6 @@ func (t *table201) layOut(f *csvFile) (columns [][]float64, arch int, err error)
 	return columns, arch, nil
 }
 
-// checkIndex returns an error unless the indices are a permutation.
 func (t *table201) checkIndex(f *csvFile) error {
 	var taken [Archs201]bool
 	for n, index := range t.Index {
@@ -272,10 +249,11 @@ func (t *table201) checkIndex(f *csvFile) error {
 
 // readTrials reads the table of single trials, after readMeans.
 func (t *table201) readTrials(f *csvFile) error {
-	index, trial := slices.Index(f.names, indexColumn), slices.Index(f.names, trialColumn)
-	if index < 0 || trial < 0 {
-		return f.wrong(1, indexColumn+", "+trialColumn, "found "+strings.Join(f.names, ","), "both columns")
+	at, err := f.columns(indexColumn, trialColumn)
+	if err != nil {
+		return err
 	}
+	index, trial := at[0], at[1]
 	columns, err := t.layOutTrials(f)
 	if err != nil {
 		return err
@@ -308,7 +286,6 @@ func (t *table201) readTrials(f *csvFile) error {
 	return err
 }
 
-// layOutTrials makes a column for each trial of each accuracy.
 func (t *table201) layOutTrials(f *csvFile) ([][maxTrials201][]float64, error) {
 	columns := make([][maxTrials201][]float64, len(f.names))
 	for c, name := range f.names {
@@ -345,7 +322,6 @@ func cachePath(means, trials *csvFile) (string, error) {
 	return filepath.Join(dir, "nasml", fmt.Sprintf("nasbench201-%x.gob", h.Sum(nil)[:12])), err
 }
 
-// fromCache returns the cached form, or an error if it is missing or damaged.
 func fromCache(means, trials *csvFile) (*saved201, error) {
 	path, err := cachePath(means, trials)
 	if err != nil {

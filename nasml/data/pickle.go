@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // unpickler reads pickles of Python, protocols 2 to 4, as plain data: numbers,
@@ -93,13 +94,21 @@ func newUnpickler(r io.Reader) *unpickler {
 
 func unpickleDict(pickle []byte) (*dict, error) {
 	u := newUnpickler(bytes.NewReader(pickle))
+	d, err := u.loadDict()
+	if _, end := u.in.ReadByte(); err == nil && end == nil {
+		return nil, errors.New("found something else than one dictionary in the pickle")
+	}
+	return d, err
+}
+
+func (u *unpickler) loadDict() (*dict, error) {
 	v, err := u.load()
 	if err != nil {
 		return nil, err
 	}
 	d, ok := v.(*dict)
-	if _, end := u.in.ReadByte(); !ok || end == nil {
-		return nil, errors.New("found something else than one dictionary in the pickle")
+	if !ok {
+		return nil, fmt.Errorf("found %s in the pickle, expected a dictionary", describe(v))
 	}
 	return d, nil
 }
@@ -202,7 +211,6 @@ var opcodes = [256]func(*unpickler){
 	},
 }
 
-// pickledNames are the names that a pickle may use.
 var pickledNames = map[string]global{
 	"numpy.core.multiarray._reconstruct":  "_reconstruct",
 	"numpy._core.multiarray._reconstruct": "_reconstruct",
@@ -216,7 +224,6 @@ var pickledNames = map[string]global{
 	"_codecs.encode":                      "encode",
 }
 
-// pickledCalls say what a call stands for.
 var pickledCalls = map[string]func(args tuple) (any, error){
 	"_reconstruct": func(args tuple) (any, error) { return &pickled{what: "_reconstruct", args: args}, nil },
 	"dtype":        func(args tuple) (any, error) { return &pickled{what: "dtype", args: args}, nil },
@@ -375,4 +382,113 @@ func (u *unpickler) set(pairs []any) {
 		}
 		d.entries = append(d.entries, keyed{key, value})
 	}
+}
+
+func (u *unpickler) fail(format string, args ...any) {
+	if u.err == nil {
+		u.err = fmt.Errorf(format, args...)
+	}
+}
+
+// peek returns the next n ≤ peekable bytes, valid until the next call, without consuming them.
+func (u *unpickler) peek(n int) []byte {
+	if u.err != nil {
+		return nil
+	}
+	b, err := u.in.Peek(n)
+	if err != nil {
+		u.short(len(b), n, err)
+		return nil
+	}
+	return b
+}
+
+func (u *unpickler) skip(n int) {
+	n, _ = u.in.Discard(n) // they were peeked at
+	u.at += int64(n)
+}
+
+func (u *unpickler) short(left, n int, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		u.fail("found a pickle that is cut off: %d bytes are left, expected %d", left, n)
+		return
+	}
+	u.fail("found a pickle that cannot be read: %w", err)
+}
+
+// bytes returns the next n bytes. It allocates only as much as exists.
+func (u *unpickler) bytes(n int) []byte {
+	if n <= peekable {
+		b := bytes.Clone(u.peek(n))
+		u.skip(len(b))
+		return b
+	}
+	if u.err != nil {
+		return nil
+	}
+	var b bytes.Buffer
+	read, err := io.CopyN(&b, u.in, int64(n))
+	u.at += read
+	if err != nil {
+		u.short(b.Len(), n, err)
+		return nil
+	}
+	return b.Bytes()
+}
+
+func (u *unpickler) number(n int) int {
+	var wide [4]byte
+	u.skip(copy(wide[:], u.peek(n)))
+	return int(binary.LittleEndian.Uint32(wide[:]))
+}
+
+// long returns a signed number of n bytes; as text if it has more than 64 bits, which are only compared.
+func (u *unpickler) long(n int) any {
+	b := u.bytes(n)
+	if n > 8 {
+		return fmt.Sprintf("0x%x", b)
+	}
+	var wide [8]byte
+	if n > 0 && len(b) == n && b[n-1] >= 0x80 {
+		wide = [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	}
+	copy(wide[:], b)
+	return int(binary.LittleEndian.Uint64(wide[:]))
+}
+
+func (u *unpickler) text(n int) {
+	if n > peekable {
+		u.push(string(u.bytes(n)))
+		return
+	}
+	b := u.peek(n)
+	if at, ok := u.texts[string(b)]; ok { // most are there, as keys
+		u.push(u.named[at])
+	} else {
+		u.push(string(b))
+	}
+	u.skip(len(b))
+}
+
+func (u *unpickler) line() string {
+	if u.err != nil {
+		return ""
+	}
+	b, err := u.in.ReadSlice('\n')
+	u.at += int64(len(b))
+	if err != nil {
+		u.fail("found a pickle that is cut off in a name")
+		return ""
+	}
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+func (u *unpickler) global(module, name string) {
+	known, ok := pickledNames[module+"."+name]
+	if !ok {
+		u.fail("found %.100q in the pickle, expected only numpy arrays, numbers, texts and containers; nothing of "+
+			"it was run", module+"."+name)
+		return
+	}
+	u.push(known)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -36,7 +35,7 @@ func newReviews(r Reviews) *Reviews {
 		h.Write(head[:])
 		h.Write([]byte(text))
 	}
-	r.Fingerprint = hex.EncodeToString(h.Sum(nil))
+	r.Fingerprint = fmt.Sprintf("%x", h.Sum(nil))
 	return &r
 }
 

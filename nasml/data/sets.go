@@ -59,7 +59,6 @@ type File struct {
 	Classes int      // of pickled images: only those of the first so many classes are kept
 }
 
-// part is how a split is made: bytes from…to−1 of some files' content (all if to is 0), and their conversion to images.
 type part struct {
 	files    []File
 	from, to int
@@ -80,7 +79,6 @@ func (p part) cut(body []byte, err error) ([]byte, error) {
 
 func (p part) within(n int) bool { return p.to > 0 && p.to <= n }
 
-// set is the splits of a data set.
 type set map[Split]part
 
 // splits returns the splits that the first n bytes contain.
@@ -94,7 +92,6 @@ func (s set) splits(n int) []Split {
 	return all
 }
 
-// registry lists the sets that are published.
 type registry map[Name]set
 
 // publishers is the registry of the published files.
@@ -187,6 +184,19 @@ func (r registry) files(name Name) ([]File, error) {
 		}
 	}
 	return all, nil
+}
+
+// part finds a split of a set.
+func (r registry) part(name Name, split Split) (part, error) {
+	set, ok := r[name]
+	if !ok {
+		return part{}, r.unknown(name)
+	}
+	p, ok := set[split]
+	if !ok {
+		return p, unknownSplit(name, split, set.splits(math.MaxInt)...)
+	}
+	return p, nil
 }
 
 func (r registry) unknown(name Name) error {

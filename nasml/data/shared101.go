@@ -1,11 +1,6 @@
 package data
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // shared101File has accuracies with shared weights, for cells by their ids in subset101File.
 const shared101File = "nasbench/weightsharing_proxy.csv.gz"
@@ -46,17 +41,13 @@ func LoadShared101(dir string) ([]Shared101, error) {
 }
 
 func parseShared101(f *csvFile, table *NASBench101, rows map[int]int) ([]Shared101, error) {
-	text, err := f.open()
+	fingerprint, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	fingerprint := hex.EncodeToString(sum[:])
-	var at [5]int
-	for i, name := range []string{"variant", "space", "seed", idColumn, "proxy_val_acc"} {
-		if at[i] = slices.Index(f.names, name); at[i] < 0 {
-			return nil, f.wrong(1, name, "found no such column", "variant, space, seed, id, proxy_val_acc")
-		}
+	at, err := f.columns("variant", "space", "seed", idColumn, "proxy_val_acc")
+	if err != nil {
+		return nil, err
 	}
 	type group struct{ variant, space, seed string }
 	var all []Shared101

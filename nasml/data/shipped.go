@@ -44,7 +44,6 @@ func loadShipped(name Name, split Split) (*Images, error) {
 	return images.New(im)
 }
 
-// shippedBytes reads an IDX file of the given rank.
 func shippedBytes(path string, axes int) ([]byte, error) {
 	zipped, err := shippedFiles.ReadFile(path)
 	if err != nil {
@@ -99,7 +98,6 @@ func (v View) shippedSure(all int) int {
 	return all
 }
 
-// openShipped falls back to the shipped part if the publisher's files are missing.
 func (o *Opened) openShipped(cause error) error {
 	if !o.view.OrShipped || !errors.Is(cause, ErrMissing) {
 		return cause

@@ -24,7 +24,6 @@ type bundle struct {
 	broken  []*Broken        // that say none, and files
 }
 
-// newBundle reads a folder of files.
 func newBundle(files, folder fs.FS) *bundle {
 	_, builtIn := files.(embed.FS)
 	return &bundle{fsys: folder, builtIn: builtIn}
@@ -62,7 +61,6 @@ func (b *bundle) all(read func(*line) (*Record, error)) (map[string]*Record, []*
 	return found, broken
 }
 
-// load finds the bundle's lines.
 func (b *bundle) load() map[string]*line {
 	b.once.Do(func() {
 		b.lines = map[string]*line{}

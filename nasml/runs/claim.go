@@ -176,7 +176,6 @@ func ClaimHTML(claims []Claim) string {
 	return out.String()
 }
 
-// bySource are the claims with those of a source behind each other.
 func bySource(claims []Claim) []Claim {
 	first := map[string]int{}
 	for i, c := range claims {
@@ -220,7 +219,6 @@ const notRun = "not run"
 
 var claimHeader = []string{"claim", "paper", "ours", "interval", "allowed", "verdict", "source"}
 
-// cells are the columns of claimHeader.
 func (c Claim) cells() []string {
 	interval := "–"
 	if c.Lo.Valid() || c.Hi.Valid() {

@@ -1,11 +1,16 @@
 package runs
 
 import (
+	"archive/zip"
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,7 +37,7 @@ const (
 // empty.
 func (d Data) Trials() [][]string {
 	all := d.settings()
-	names := settingNames(all)
+	names := namesOf(all)
 	lines := [][]string{append([]string{"trial", "figure", "part", "scale", "seed"}, names...)}
 	for i, r := range d.Records {
 		line := []string{short(r.Key), r.Trial.Figure, d.part(i), r.Scale, strconv.FormatUint(r.Trial.Seed, 10)}
@@ -116,7 +121,6 @@ func (d Data) part(i int) string {
 // short is as much of a key as tells trials apart.
 func short(key string) string { return key[:min(12, len(key))] }
 
-// settings are those of every record.
 func (d Data) settings() []map[string]string {
 	var all []map[string]string
 	for _, r := range d.Records {
@@ -125,10 +129,10 @@ func (d Data) settings() []map[string]string {
 	return all
 }
 
-func settingNames(all []map[string]string) []string {
+func namesOf[V any](all []map[string]V) []string {
 	names := map[string]bool{}
-	for _, settings := range all {
-		for name := range settings {
+	for _, one := range all {
+		for name := range one {
 			names[name] = true
 		}
 	}
@@ -205,18 +209,150 @@ func byWeight(settings map[string]string) []string {
 	first := []string{"data", "space", "method"}
 	weight := func(name string) int { return slices.Index(first, name[strings.LastIndex(name, ".")+1:]) }
 	return slices.SortedFunc(maps.Keys(settings), func(a, b string) int {
-		if d := weight(b) - weight(a); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(weight(b)-weight(a), strings.Compare(a, b))
 	})
 }
 
-// cut shortens a value to what a line has room for.
 func cut(value string) string {
 	const most = 32
 	if letters := []rune(value); len(letters) > most {
 		return string(letters[:most-1]) + "…"
 	}
 	return value
+}
+
+// NPZ returns an archive of arrays that NumPy reads, of n records:
+//
+//	trial.key, trial.figure, trial.part, trial.scale  text [n]
+//	trial.seed                                        [n]
+//	setting.PATH                                      [n], numbers, or text where not all are numbers
+//	value.NAME                                        [n]
+//	series.NAME                                       [n, longest], NaN behind the end of a shorter one
+//
+// A number that a record lacks is NaN, a text empty. The same records give the same bytes.
+func (d Data) NPZ() ([]byte, error) {
+	arrays := map[string]array{}
+	texts := map[string]func(i int) string{
+		"trial.key":    func(i int) string { return d.Records[i].Key },
+		"trial.figure": func(i int) string { return d.Records[i].Trial.Figure },
+		"trial.part":   d.part,
+		"trial.scale":  func(i int) string { return d.Records[i].Scale },
+	}
+	for name, of := range texts {
+		arrays[name] = d.texts(of)
+	}
+	arrays["trial.seed"] = d.numbers(func(i int) (float64, bool) { return float64(d.Records[i].Trial.Seed), true })
+	all := d.settings()
+	for _, name := range namesOf(all) {
+		arrays["setting."+name] = d.setting(func(i int) string { return all[i][name] })
+	}
+	var values []map[string]float64
+	var series []map[string][]float64
+	for _, r := range d.Records {
+		values, series = append(values, r.Values), append(series, r.Series)
+	}
+	for _, name := range namesOf(values) {
+		arrays["value."+name] = d.numbers(func(i int) (float64, bool) {
+			x, ok := d.Records[i].Values[name]
+			return x, ok
+		})
+	}
+	for _, name := range namesOf(series) {
+		arrays["series."+name] = d.series(name)
+	}
+	return zipped(arrays)
+}
+
+func zipped(arrays map[string]array) ([]byte, error) {
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		w, err := archive.Create(strings.ReplaceAll(name, "/", "_") + ".npy")
+		if err != nil {
+			return nil, err
+		}
+		if err := arrays[name].write(w); err != nil {
+			return nil, fmt.Errorf("array %s: %w", name, err)
+		}
+	}
+	err := archive.Close()
+	return out.Bytes(), err
+}
+
+// array is one of an NPZ file: its type as NumPy says it, its shape, and its elements row by row.
+type array struct {
+	kind     string
+	shape    []int
+	elements any // []float64, or []uint32 with the letters of texts
+}
+
+func (a array) write(w io.Writer) error {
+	shape := ""
+	for _, n := range a.shape {
+		shape += strconv.Itoa(n) + ", "
+	}
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", a.kind, strings.TrimSpace(shape))
+	const before, unit = 10, 64 // bytes: what comes before the header, and what it is filled up to, with a line's end
+	head += strings.Repeat(" ", unit-(before+len(head)+1)%unit) + "\n"
+	start := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
+	if _, err := w.Write(append(start, head...)); err != nil {
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, a.elements)
+}
+
+func (d Data) texts(of func(i int) string) array {
+	longest := 1
+	for i := range d.Records {
+		longest = max(longest, len([]rune(of(i))))
+	}
+	letters := make([]uint32, len(d.Records)*longest)
+	for i := range d.Records {
+		for j, letter := range []rune(of(i)) {
+			letters[i*longest+j] = uint32(letter)
+		}
+	}
+	return array{fmt.Sprintf("<U%d", longest), []int{len(d.Records)}, letters}
+}
+
+func (d Data) numbers(of func(i int) (float64, bool)) array {
+	xs := make([]float64, len(d.Records))
+	for i := range xs {
+		x, ok := of(i)
+		if xs[i] = x; !ok {
+			xs[i] = math.NaN()
+		}
+	}
+	return array{"<f8", []int{len(xs)}, xs}
+}
+
+// setting is one of every record: numbers, if all records that have it have one.
+func (d Data) setting(of func(i int) string) array {
+	numbers, others := 0, 0
+	for i := range d.Records {
+		if _, err := strconv.ParseFloat(of(i), 64); err == nil {
+			numbers++
+		} else if of(i) != "" {
+			others++
+		}
+	}
+	if numbers == 0 || others > 0 {
+		return d.texts(of)
+	}
+	return d.numbers(func(i int) (float64, bool) {
+		x, err := strconv.ParseFloat(of(i), 64)
+		return x, err == nil
+	})
+}
+
+func (d Data) series(name string) array {
+	longest := 0
+	for _, r := range d.Records {
+		longest = max(longest, len(r.Series[name]))
+	}
+	xs := slices.Repeat([]float64{math.NaN()}, len(d.Records)*longest)
+	for i, r := range d.Records {
+		copy(xs[i*longest:], r.Series[name])
+	}
+	return array{"<f8", []int{len(d.Records), longest}, xs}
 }

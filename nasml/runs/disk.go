@@ -17,8 +17,6 @@ import (
 // those that a killed process left: nothing is written that long without a pause.
 const tempAge = time.Hour
 
-func isTemp(path string) bool { return files.IsTemp(path) }
-
 // folder is a store in a folder of a file system. Any number of processes may
 // use it at the same time.
 type folder string
@@ -42,7 +40,6 @@ func openFolder(dir string) (Medium, error) {
 // Where is the path of an object.
 func (d folder) Where(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
 
-// file is an open file with its size.
 type file struct {
 	*os.File
 	size int64
@@ -111,7 +108,6 @@ func (d folder) Put(_ bool, objects ...Draft) (err error) {
 	return nil
 }
 
-// stage writes a file under a temporary name in a folder and syncs it.
 func stage(dir string, write func(io.Writer) error) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
@@ -155,7 +151,6 @@ func (d folder) Walk(name string, visit func(Info) error) error {
 	})
 }
 
-// visit tells visit of one file.
 func (d folder) visit(path string, entry fs.DirEntry, visit func(Info) error) error {
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) {

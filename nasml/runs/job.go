@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // Options changes how [Store.Compute] works. The zero value is ready to use.
@@ -32,10 +36,7 @@ type Options struct {
 // them. It returns an error if a trial has no key, if fn fails or returns without a result
 // for each trial, and if the store cannot be written.
 func (s *Store) Compute(
-	ctx context.Context,
-	trials []Trial,
-	o Options,
-	fn func(context.Context, *Job) error,
+	ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error,
 ) (_ []*Record, err error) {
 	defer func() { partFrom(ctx).note(err) }()
 	keys := make([]string, len(trials))
@@ -77,12 +78,7 @@ func (s *Store) Compute(
 // and reports whether there was anything. What it passes over, because another has
 // it, it does not look at again.
 func (s *Store) jobs(
-	ctx context.Context,
-	trials []Trial,
-	keys []string,
-	missing []int,
-	most int,
-	fn func(context.Context, *Job) error,
+	ctx context.Context, trials []Trial, keys []string, missing []int, most int, fn func(context.Context, *Job) error,
 ) (ran bool, err error) {
 	for len(missing) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -135,11 +131,7 @@ func (s *Store) fill(records []*Record, keys []string) (missing []int, err error
 // never waits while it holds a lock, so that no two processes wait for each other. It
 // returns no job if all are taken or finished by now, and the missing that it did not reach.
 func (s *Store) lockJob(
-	ctx context.Context,
-	trials []Trial,
-	keys []string,
-	missing []int,
-	most int,
+	ctx context.Context, trials []Trial, keys []string, missing []int, most int,
 ) (_ *Job, rest []int, err error) {
 	job := &Job{store: s, scale: Scale(ctx), begun: s.now()}
 	for len(missing) > 0 && (most <= 0 || len(job.Trials) < most) {
@@ -204,12 +196,7 @@ func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int)
 	wait = max(wait, waited/20)
 	wait += rand.N(wait/4 + 1)
 	ProgressFrom(ctx).Step(0, fmt.Sprintf("waiting for another process with %d trials", missing))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-		return nil
-	}
+	return files.Sleep(ctx, wait)
 }
 
 // Job is a set of trials that this process alone computes, with one
@@ -302,7 +289,6 @@ func (j *Job) DoneAll(results []Result) error {
 	return j.keep(at, lines)
 }
 
-// encode seals the record of trial i.
 func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 	if i < 0 || i >= len(j.Trials) || j.done[i] {
 		return nil, fmt.Errorf("result for trial %d of %d: there is no such trial, or it has its result", i,
@@ -360,4 +346,76 @@ type meta struct {
 	Use
 	Resumed int    `json:"resumed"`
 	Of      string `json:"of,omitempty"` // the name it was saved by, which says which trials; those before had none
+}
+
+// Between two tries to write what found no room on a disk: at first, and at most.
+const (
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// block is what a file takes at least on most disks, bytes.
+const block = 4096
+
+// noRoom reports whether a disk or a quota is full, which somebody may change.
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// keep stores encoded records of trials, all or none of them. Where the disk is full they
+// stay in memory, the user is told how much room they need, and writing is tried again
+// until there is room or ctx ends: what took hours to compute is not thrown away.
+func (j *Job) keep(at []int, lines [][]byte) error {
+	pause := firstPause
+	for {
+		err := j.place(at, lines)
+		if err == nil || !noRoom(err) || j.pause == nil {
+			return err
+		}
+		j.tell(fmt.Sprintf("%v; meanwhile %s kept in memory, which %s at %s: writing is tried again", err,
+			results(len(lines)), room(lines), j.store.Dir()))
+		if stopped := j.pause(pause); stopped != nil {
+			return fmt.Errorf("%w; the results of %d trials were waiting for room and are lost: %w", err,
+				len(lines), stopped)
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+func results(n int) string {
+	if n == 1 {
+		return "the result of a trial is"
+	}
+	return fmt.Sprintf("the results of %d trials are", n)
+}
+
+// room says what records need on a disk, where each takes whole blocks and has to be
+// listed in a folder.
+func room(lines [][]byte) string {
+	bytes := 0
+	for _, line := range lines {
+		bytes += (len(line)+block-1)/block*block + block
+	}
+	return fmt.Sprintf("needs %.3g MB", float64(bytes)/1e6)
+}
+
+func (j *Job) place(at []int, lines [][]byte) error {
+	drafts := make([]Draft, len(at))
+	for n, i := range at {
+		drafts[n] = Draft{recordName(j.keys[i]), func(w io.Writer) error {
+			_, err := w.Write(lines[n])
+			return err
+		}}
+	}
+	if err := j.store.medium.Put(true, drafts...); err != nil && !errors.Is(err, ErrTaken) {
+		return err
+	}
+	for _, i := range at {
+		j.done[i] = true
+	}
+	return nil
+}
+
+// waitUnder lets the job wait, and speak, as ctx has it.
+func (j *Job) waitUnder(ctx context.Context) {
+	j.tell = func(note string) { Tell(ProgressFrom(ctx), note) }
+	j.pause = func(d time.Duration) error { return files.Sleep(ctx, d) }
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // testStore is an empty store and a context in which nothing is drawn.
@@ -195,7 +197,7 @@ func TestDoneRefusesWhatIsNotANumber(t *testing.T) {
 func requireNoTemp(t *testing.T, s *Store) {
 	t.Helper()
 	err := filepath.WalkDir(s.Dir(), func(path string, _ os.DirEntry, err error) error {
-		require.False(t, isTemp(path), path)
+		require.False(t, files.IsTemp(path), path)
 		return err
 	})
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -65,13 +66,23 @@ func (j *Job) SaveEvery(every time.Duration, write func(io.Writer) error) (bool,
 	return true, j.Save(write)
 }
 
+// IntervalEnv is a time such as 20ms that takes the place of those between two checkpoints.
+const IntervalEnv = "NASML_CHECKPOINT"
+
+// Interval is the time between two checkpoints: the usual one, or what $NASML_CHECKPOINT says.
+func Interval(usual time.Duration) time.Duration {
+	if d, err := time.ParseDuration(os.Getenv(IntervalEnv)); err == nil && d >= 0 {
+		return d
+	}
+	return usual
+}
+
 // Load opens the state that was saved last for this set of trials, or returns
 // an error that is [ErrNotFound]. A broken checkpoint is set aside and counts
 // as not found.
 func (j *Job) Load() (io.ReadCloser, error) {
 	f, m, err := j.store.openCheckpoint(j.checkpointName())
-	var broken *Broken
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*Broken](err); ok {
 		if err := j.store.setAside(broken); err != nil {
 			return nil, fmt.Errorf("%w; %w", broken, err)
 		}
@@ -93,15 +104,13 @@ func (j *Job) Load() (io.ReadCloser, error) {
 func (j *Job) LoadTelling(progress Progress) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		r, err := j.Load()
-		var broken *Broken
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*Broken](err); ok {
 			Tell(progress, broken.Error()+"; it starts again")
 		}
 		return r, err
 	}
 }
 
-// checkpoint is the caller's part of an open checkpoint file.
 type checkpoint struct {
 	io.Reader
 	io.Closer
@@ -122,8 +131,7 @@ func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
 		return &checkpoint{r, f}, m, nil
 	}
 	_ = f.Close()
-	var bad notWhole
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[notWhole](err); ok {
 		return nil, nil, s.broken(name, string(bad))
 	}
 	return nil, nil, fmt.Errorf("run store cannot read %s: %w", s.medium.Where(name), err)

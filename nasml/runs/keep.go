@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/nasml/lab/internal/files"
 )
 
 // List returns all records, those of the folder and those shipped, sorted by
@@ -24,21 +26,21 @@ func (s *Store) List() ([]*Record, []*Broken, error) {
 		broken = append(broken, bad...)
 	}
 	var keys []string
-	err := s.eachKey(func(key string) error {
-		keys = append(keys, key)
+	err := s.medium.Walk("records", func(info Info) error {
+		if key, ok := keyOfName(info.Name); ok {
+			keys = append(keys, key)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, broken, err
 	}
 	for i, one := range s.readMany(keys) {
-		var bad *Broken
-		switch {
-		case one.err == nil:
-			found[keys[i]] = one.record
-		case errors.As(one.err, &bad):
+		if bad, ok := errors.AsType[*Broken](one.err); ok {
 			broken = append(broken, bad)
-		case !errors.Is(one.err, ErrNotFound): // removed since it was listed
+		} else if one.err == nil {
+			found[keys[i]] = one.record
+		} else if !errors.Is(one.err, ErrNotFound) { // removed since it was listed
 			err = errors.Join(err, one.err)
 		}
 	}
@@ -61,7 +63,6 @@ func (s *Store) Alike(figure string) []*Record {
 	return slices.SortedFunc(maps.Values(found), compareRecords)
 }
 
-// inFolder are all whole records of a folder.
 func (s *Store) inFolder() []*Record {
 	if _, ok := s.medium.(folder); !ok {
 		return nil
@@ -113,13 +114,11 @@ func (s *Store) remove(key string) error {
 	return s.medium.Remove(recordName(key))
 }
 
-// lookup is what read found.
 type lookup struct {
 	record *Record
 	err    error
 }
 
-// readMany reads keys side by side.
 func (s *Store) readMany(keys []string) []lookup {
 	found := make([]lookup, len(keys))
 	_ = sideBySide(len(keys), func(i int) error {
@@ -141,17 +140,6 @@ func sideBySide(n int, do func(i int) error) error {
 	return group.Wait()
 }
 
-// eachKey visits the key of every record in the medium.
-func (s *Store) eachKey(visit func(key string) error) error {
-	return s.medium.Walk("records", func(info Info) error {
-		if key, ok := keyOfName(info.Name); ok {
-			return visit(key)
-		}
-		return nil
-	})
-}
-
-// keyOfName is the key of the record that has a name in the medium.
 func keyOfName(name string) (key string, ok bool) {
 	key, ok = strings.CutSuffix(path.Base(name), ".json")
 	return key, ok && isKey(key)
@@ -225,8 +213,7 @@ func (s *Store) Verify() (Report, error) {
 			return nil
 		}
 		f, _, err := own.openCheckpoint(info.Name)
-		var broken *Broken
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*Broken](err); ok {
 			// A job may replace the file at this moment: it then loses one
 			// checkpoint, not the one it writes next.
 			err = errors.Join(broken, own.setAside(broken))
@@ -240,13 +227,11 @@ func (s *Store) Verify() (Report, error) {
 
 // count sorts one finding into the report; other errors it hands back.
 func (r *Report) count(whole *int, err error) error {
-	var broken *Broken
-	switch {
-	case err == nil:
-		*whole++
-	case errors.As(err, &broken):
+	if broken, ok := errors.AsType[*Broken](err); ok {
 		r.Broken = append(r.Broken, broken)
-	case !errors.Is(err, ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
+	} else if err == nil {
+		*whole++
+	} else if !errors.Is(err, fs.ErrNotExist) { // an ErrNotFound is one, too
 		return err
 	}
 	return nil
@@ -278,6 +263,7 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 		removed.Files++
 		removed.Bytes += info.Size
 	}
+	idle := func(info Info, most time.Duration) bool { return s.now().Sub(info.ModTime) > most }
 	remove := func(info Info) error {
 		count(info)
 		if o.DryRun {
@@ -298,21 +284,19 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 		s.medium.Walk("locks", reclaim),
 		s.medium.Walk("leases", reclaim),
 		s.medium.Walk("checkpoints", func(info Info) error {
-			idle := s.now().Sub(info.ModTime)
-			if isTemp(info.Name) && idle > tempAge || !isTemp(info.Name) && idle > age {
+			if temp := files.IsTemp(info.Name); temp && idle(info, tempAge) || !temp && idle(info, age) {
 				return remove(info)
 			}
 			return nil
 		}),
 		s.medium.Walk("records", func(info Info) error {
-			if isTemp(info.Name) && s.now().Sub(info.ModTime) > tempAge || s.drops(o, info.Name) {
+			if files.IsTemp(info.Name) && idle(info, tempAge) || s.drops(o, info.Name) {
 				return remove(info)
 			}
 			return nil
 		}))
 }
 
-// drops reports whether o picks the whole record of that name.
 func (s *Store) drops(o GCOptions, name string) bool {
 	key, ok := keyOfName(name)
 	if o.Drop == nil || !ok {

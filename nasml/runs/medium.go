@@ -90,7 +90,6 @@ func RegisterMedium(scheme string, open func(address string) (Medium, error)) {
 // KnowsMedium reports whether [Open] takes addresses of a scheme.
 func KnowsMedium(scheme string) bool { return media[scheme] != nil }
 
-// openMedium opens the store at a folder or address.
 func openMedium(address string) (Medium, error) {
 	scheme, _, found := strings.Cut(address, "://")
 	if !found {

@@ -122,7 +122,7 @@ func (p *Part) lookAround(s *Store) error {
 		if p.trials[key] == TrialOpen {
 			message, err := s.readAll(info.Name)
 			p.trials[key], p.failed[key] = TrialFailed, strings.TrimSpace(string(message))
-			if broken := new(Broken); errors.As(err, &broken) {
+			if broken, ok := errors.AsType[*Broken](err); ok {
 				p.failed[key] = broken.Error()
 				return nil
 			}

@@ -104,7 +104,6 @@ type meter struct {
 	quit    chan struct{} // ends the beat
 }
 
-// state is what a drawer draws.
 type state struct {
 	what, note  string
 	done, total int
@@ -126,7 +125,6 @@ func (m *meter) beating(beat time.Duration) *meter {
 	return m
 }
 
-// keepBeating draws until quit is closed.
 func (m *meter) keepBeating(quit <-chan struct{}) {
 	tick := time.NewTicker(m.beat)
 	defer tick.Stop()
@@ -280,7 +278,6 @@ func (s state) title() string {
 	return s.what + " " + s.note
 }
 
-// percent is rounded down: 100 % is done.
 func (s state) percent() int { return 100 * s.done / max(s.total, 1) }
 
 // clock is a duration as 00:37 or 1:02:03, from two days on as 3.5 days.
@@ -303,15 +300,10 @@ func terminalDrawer(w io.Writer) func(state) {
 	var bar *progressbar.ProgressBar
 	return func(s state) {
 		if s.first {
-			bar = progressbar.NewOptions(
-				s.total,
-				progressbar.OptionSetWriter(w),
-				progressbar.OptionSetWidth(20),
-				progressbar.OptionSetPredictTime(false),
+			bar = progressbar.NewOptions(s.total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
 				progressbar.OptionSetElapsedTime(false), // our own knows what was resumed
-				progressbar.OptionShowDescriptionAtLineEnd(),
-				progressbar.OptionClearOnFinish(),
-			)
+				progressbar.OptionSetPredictTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
+				progressbar.OptionClearOnFinish())
 		}
 		if s.last {
 			_ = bar.Clear()

@@ -1,10 +1,12 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -41,6 +43,9 @@ type Record struct {
 	Sum     string  `json:"sum"`     // SHA-256 over all the rest
 }
 
+// RNG is [trial.RNG], for cells that draw their own examples.
+func RNG(seed uint64, parts ...string) *rand.Rand { return trial.RNG(seed, parts...) }
+
 // Host is the kind of machine that computed a record.
 type Host struct {
 	OS   string `json:"os"`
@@ -65,7 +70,6 @@ func (r *Record) encode() ([]byte, error) {
 	return append(line, '\n'), err
 }
 
-// parse reads one record and believes it.
 func parse(line []byte) (*Record, error) {
 	r := new(Record)
 	if err := json.Unmarshal(line, r); err != nil {
@@ -133,13 +137,9 @@ func WriteBundle(w io.Writer, records []*Record) error {
 }
 
 func compareRecords(a, b *Record) int {
-	if c := strings.Compare(a.Trial.Figure, b.Trial.Figure); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Key, b.Key)
+	return cmp.Or(strings.Compare(a.Trial.Figure, b.Trial.Figure), strings.Compare(a.Key, b.Key))
 }
 
-// thisModule is the module of this package.
 const thisModule = "github.com/nasml/lab"
 
 // versions names Go and the revision of this module, as far as this program
@@ -172,7 +172,6 @@ func revision() string {
 	return revisionOf(filepath.Dir(file))
 }
 
-// revisionOf asks git about the checkout around a folder.
 func revisionOf(dir string) string {
 	commit, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
 	if err != nil {

@@ -82,7 +82,6 @@ func checkSample(xs []float64, confidence float64) error {
 	return nil
 }
 
-// bound is an end of an interval; an infinite one is none.
 func bound(x float64) Number {
 	if !finite(x) {
 		return None

@@ -101,9 +101,9 @@ func (s *Store) With(readOnly ...fs.FS) *Store {
 // Broken is a file of the store that is there and cannot be believed. As an
 // error it is an [ErrNotFound].
 type Broken struct {
-	Path    string // the file, with the line where it holds several records
-	Reason  string
-	MovedTo string // where it was set aside, empty where it was left
+	Path    string `json:"path"` // the file, with the line where it holds several records
+	Reason  string `json:"reason"`
+	MovedTo string `json:"moved_to"` // where it was set aside, empty where it was left
 	name    string // in the medium
 }
 
@@ -122,8 +122,8 @@ func (b *Broken) Is(target error) bool { return target == ErrNotFound || target 
 // record is never believed: it is moved to STORE/broken with its reason.
 func (s *Store) Get(key string) (*Record, error) {
 	r, err := s.read(key)
-	var broken *Broken
-	if !errors.As(err, &broken) {
+	broken, ok := errors.AsType[*Broken](err)
+	if !ok {
 		return r, err
 	}
 	lock, err := s.medium.Lock(lockName(key))
@@ -143,13 +143,10 @@ func (s *Store) read(key string) (*Record, error) {
 		return nil, fmt.Errorf("%.80q is not a key, expected 64 hexadecimal digits: %w", key, ErrNotFound)
 	}
 	data, err := s.readAll(recordName(key))
-	var broken *Broken
-	switch {
-	case errors.As(err, &broken):
-		return nil, err
-	case errors.Is(err, fs.ErrNotExist):
+	if _, broken := errors.AsType[*Broken](err); !broken && errors.Is(err, fs.ErrNotExist) {
 		return s.readBundles(key)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	r, err := decode(data)
@@ -184,7 +181,6 @@ func (s *Store) readAll(name string) ([]byte, error) {
 	return data, nil
 }
 
-// broken is an object that cannot be believed.
 func (s *Store) broken(name, reason string) *Broken {
 	return &Broken{Path: s.medium.Where(name), Reason: reason, name: name}
 }
@@ -207,8 +203,8 @@ func (s *Store) readBundles(key string) (*Record, error) {
 // aside and looks into the bundles.
 func (s *Store) readLocked(key string) (*Record, error) {
 	r, err := s.read(key)
-	var broken *Broken
-	if !errors.As(err, &broken) {
+	broken, ok := errors.AsType[*Broken](err)
+	if !ok {
 		return r, err
 	}
 	if err := s.setAside(broken); err != nil {
@@ -315,7 +311,6 @@ func keptFrom(ctx context.Context) *kept {
 	return k
 }
 
-// all are the bundles that were read.
 func (k *kept) all() []*bundle {
 	if k == nil {
 		return nil

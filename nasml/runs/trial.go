@@ -3,7 +3,6 @@ package runs
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +52,6 @@ func (t Trial) Key() (string, error) {
 	return keyIn(fields)
 }
 
-// keyIn is the key of a trial of normalised JSON.
 func keyIn(fields map[string]any) (string, error) {
 	figure, _ := fields["figure"].(string)
 	code, _ := fields["code"].(string)
@@ -70,11 +68,7 @@ func keyIn(fields map[string]any) (string, error) {
 	return digest(whole), err
 }
 
-// digest is the SHA-256 of data in hexadecimal digits.
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // normalised reads a JSON object. Written again, it has sorted fields, no white space and every number in one form:
 // 1.0, 1e0 and 1 are the same.
@@ -92,7 +86,6 @@ func normalised(data []byte) (map[string]any, error) {
 	return v, err
 }
 
-// normal gives every number inside v its canonical form.
 func normal(v any) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -34,13 +34,11 @@ var processUse = func() Use {
 	}
 }
 
-// jobs are those of this process.
 var jobs struct {
 	sync.Mutex
 	now, begun int // under way, and all that ever began
 }
 
-// watch looks at what a job takes.
 type watch struct {
 	from  Use
 	nth   int  // job of the process
@@ -55,7 +53,6 @@ func startWatch() watch {
 	return watch{processUse(), jobs.begun, jobs.now == 1}
 }
 
-// end is when the job does.
 func (w watch) end() {
 	jobs.Lock()
 	defer jobs.Unlock()

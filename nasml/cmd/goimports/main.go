@@ -37,7 +37,6 @@ func main() {
 	}
 }
 
-// mend rewrites a file with the imports that it needs.
 func mend(file string) error {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -125,7 +124,6 @@ func exportsAny(file *ast.File, names map[string]bool) bool {
 	return false
 }
 
-// declared are the names of a declaration of types, constants or variables.
 func declared(spec ast.Spec) []*ast.Ident {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:

@@ -81,7 +81,6 @@ type Bucket struct {
 
 type times struct{ lease, renew, patience, attempt time.Duration }
 
-// open opens the bucket at an address.
 func open(address string) (runs.Medium, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -128,17 +127,10 @@ var standard = map[string]map[string]string{
 }
 
 func newBucket(b *blob.Bucket, shown string, t times) *Bucket {
-	return &Bucket{
-		address: shown,
-		bucket:  b,
-		worker:  workerName(),
-		times:   t,
-		mine:    map[string]bool{},
-		others:  map[string]seen{},
-	}
+	return &Bucket{address: shown, bucket: b, worker: workerName(), times: t, mine: map[string]bool{},
+		others: map[string]seen{}}
 }
 
-// workerName is a name that no other worker has.
 func workerName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -210,7 +202,6 @@ func (b *Bucket) write(name string, data []byte, keep bool) error {
 	})
 }
 
-// object is an object that was read whole.
 type object struct{ *bytes.Reader }
 
 func (object) Close() error { return nil }

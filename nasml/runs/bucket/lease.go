@@ -11,7 +11,6 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// lease is what this worker knows of its own.
 type lease struct {
 	asked    time.Time // local, before the last renewal that arrived
 	answered time.Time // local, after it
@@ -23,7 +22,6 @@ type lease struct {
 // for each of its locks.
 type seen struct{ renewed, at time.Time }
 
-// lock is a lock of this worker.
 type lock struct {
 	bucket *Bucket
 	name   string // of its object

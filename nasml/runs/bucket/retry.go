@@ -49,7 +49,6 @@ func mayPass(err error) bool {
 	return true
 }
 
-// explain says what to do about an error of the service.
 func (b *Bucket) explain(err error, verb, name string, tried time.Duration) error {
 	advice := fmt.Sprintf(
 		"; tried for %s: are the address and the credentials right, the service up, the network there? Finished "+
