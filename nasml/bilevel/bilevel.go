@@ -5,11 +5,9 @@
 // F the validation loss and G the training loss; with F and G on the same
 // examples it is empirical risk minimization (ERM, Li+ 2021, eq. 3).
 //
-// Five [Hypergradients] approximate ∇_θ F(w*(θ), θ). [SGD] and [Adam] step as
-// PyTorch's do, [ClipGlobalNorm] bounds gradients, [Search] composes one step of
-// weights and architecture in the order that [Settings] name. On the host,
-// [Settings.Split] and [Settings.Epoch] draw the examples, and [Cosine] is a
-// learning rate.
+// Five [Hypergradients] approximate ∇_θ F(w*(θ), θ). [SGD] and [Adam] step as PyTorch's do, [ClipGlobalNorm] bounds
+// gradients, [Search] composes one step of weights and architecture in the order that [Settings] name. On the host,
+// [Settings.Split] and [Settings.Epoch] draw the examples, and [Cosine] is a learning rate.
 //
 // Weights w and architecture θ are lists of nodes of any shapes and one float
 // type. Graph functions panic where shapes or lengths differ, and say both.
@@ -29,21 +27,18 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Loss is a scalar loss of weights and architecture on the examples that its
-// closure holds. aux is state that the forward pass changes, such as the
-// running statistics of batch norm, or nil.
+// Loss is a scalar loss of weights and architecture on the examples that its closure holds. aux is state that the
+// forward pass changes, such as the running statistics of batch norm, or nil.
 type Loss func(w, theta []*Node) (loss *Node, aux []*Node)
 
-// Problem is the pair of objectives: Inner is the training loss G(w, θ), Outer
-// the validation loss F(w, θ).
+// Problem is the pair of objectives: Inner is the training loss G(w, θ), Outer the validation loss F(w, θ).
 type Problem struct{ Inner, Outer Loss }
 
 // detach returns nodes of the same values whose past no gradient enters: in
 // what is built on them, they are inputs to differentiate by.
 //
-// It matters where one step is built on another. New weights are a function of
-// θ in the graph, and a plain Gradient by θ of a loss at them would be an
-// unrolled hypergradient without anyone asking for it.
+// It matters where one step is built on another. New weights are a function of θ in the graph, and a plain Gradient by
+// θ of a loss at them would be an unrolled hypergradient without anyone asking for it.
 func detach(x []*Node) []*Node {
 	return each(x, func(x *Node) *Node { return Identity(StopGradient(x)) })
 }
@@ -59,8 +54,7 @@ func each(x []*Node, f func(*Node) *Node) []*Node {
 	return y
 }
 
-// each2 is f of the pairs of two lists of equal shapes; what names them where
-// they differ.
+// each2 is f of the pairs of two lists of equal shapes; what names them where they differ.
 func each2(what string, x, y []*Node, f func(x, y *Node) *Node) []*Node {
 	if len(x) != len(y) {
 		panic(fmt.Errorf("%s: lists must have equal lengths, got %d and %d tensors", what, len(x), len(y)))
@@ -107,8 +101,7 @@ const (
 	ERM     = "erm"     // both on all examples
 )
 
-// Values of [Settings].Order: which of the two goes first in a step. The second
-// sees what the first has changed.
+// Values of [Settings].Order: which of the two goes first in a step. The second sees what the first has changed.
 const (
 	ArchitectureFirst = "architecture-first"
 	WeightsFirst      = "weights-first"
@@ -128,8 +121,7 @@ const (
 	ClipWeightsAndArchitecture = "weights+architecture" // one norm over the gradients of both
 )
 
-// Settings say how weights and architecture take turns. They are JSON and part
-// of a trial's key.
+// Settings say how weights and architecture take turns. They are JSON and part of a trial's key.
 type Settings struct {
 	Level         string  `json:"level"`
 	Order         string  `json:"order"`
@@ -141,11 +133,10 @@ type Settings struct {
 	ArchClip      float64 `json:"arch_clip,omitempty"` // largest global norm of the architecture's gradient; 0: any
 	Hypergradient string  `json:"hypergradient"`       // a name of [Hypergradients]
 
-	// Uncleared moves the architecture by more than its own gradient: by that and
-	// the sum of ∇_θ G of all training batches since its last move, those of the
-	// whole warm-up before the first. PyTorch adds gradients up until they are
-	// cleared, and the programs of GAEA for NAS-Bench-1Shot1 and ImageNet clear
-	// the weights' only before the weights' pass:
+	// Uncleared moves the architecture by more than its own gradient: by that and the sum of ∇_θ G of all training
+	// batches since its last move, those of the whole warm-up before the first. PyTorch adds gradients up until they
+	// are cleared, and the programs of GAEA for NAS-Bench-1Shot1 and ImageNet clear the weights' only before the
+	// weights' pass:
 	//
 	//	∇ₜ = ∇_θ F(wₜ, θₜ) + ∇_θ G(wₜ₋₁, θₜ)    (architecture first, no warm-up).
 	Uncleared bool `json:"uncleared,omitempty"`
@@ -159,9 +150,8 @@ type Settings struct {
 
 // AsCode is how the authors' code takes turns, by the name of the program.
 //
-// All of it keeps the last, smaller batch of an epoch (391 steps for 25,000
-// examples, 782 for 50,000). Set KeepLast to false to save the compilation of a
-// second graph.
+// All of it keeps the last, smaller batch of an epoch (391 steps for 25,000 examples, 782 for 50,000). Set KeepLast to
+// false to save the compilation of a second graph.
 var AsCode = map[string]Settings{
 	"darts":              darts,
 	"darts-second-order": with(darts, func(s *Settings) { s.Hypergradient = "finite-difference" }),
@@ -208,8 +198,7 @@ func with(s Settings, change func(*Settings)) Settings {
 	return s
 }
 
-// KeepsGradient reports whether a step hands a gradient of the architecture on to
-// the next, as [State].Stale.
+// KeepsGradient reports whether a step hands a gradient of the architecture on to the next, as [State].Stale.
 func (s Settings) KeepsGradient() bool {
 	return s.Uncleared || s.ClipCovers == ClipWeightsAndArchitecture
 }
@@ -265,10 +254,9 @@ func (s Settings) Check() error {
 	return errors.Join(errs...)
 }
 
-// Split divides the examples 0, …, n−1 into the first ⌊fraction·n⌋ for the
-// weights and the rest for the architecture: in order where rng is nil, as
-// DARTS does with fraction 0.5 (train_search.py:89-101), else shuffled. For ERM
-// both are all examples, in order.
+// Split divides the examples 0, …, n−1 into the first ⌊fraction·n⌋ for the weights and the rest for the architecture:
+// in order where rng is nil, as DARTS does with fraction 0.5 (train_search.py:89-101), else shuffled. For ERM both are
+// all examples, in order.
 //
 // It returns an error if a part would be empty.
 func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validation []int, err error) {
@@ -294,16 +282,13 @@ func (s Settings) Split(n int, fraction float64, rng *rand.Rand) (train, validat
 // and Architecture[i] for the architecture.
 type Epoch struct{ Weights, Architecture [][]int }
 
-// Epoch draws the batches of one epoch. It is a function of its arguments and
-// of the state of rng, so that a resumed run draws an epoch again from the seed
-// of that epoch; and the weights' batches do not depend on the pairing.
+// Epoch draws the batches of one epoch. It is a function of its arguments and of the state of rng, so that a resumed
+// run draws an epoch again from the seed of that epoch; and the weights' batches do not depend on the pairing.
 //
-// The weights' batches go through train in a new order. The last one, if
-// smaller than batch, is dropped unless KeepLast is set, to keep one shape of
-// the compiled step; the originals keep it. The architecture's batches come
-// from validation by Pairing. They are of size batch, but for those that pair
-// each example of the weights' batch with one (with-replacement, same), which
-// are of its size, and for the end of a shuffle (without-replacement, KeepLast).
+// The weights' batches go through train in a new order. The last one, if smaller than batch, is dropped unless KeepLast
+// is set, to keep one shape of the compiled step; the originals keep it. The architecture's batches come from
+// validation by Pairing. They are of size batch, but for those that pair each example of the weights' batch with one
+// (with-replacement, same), which are of its size, and for the end of a shuffle (without-replacement, KeepLast).
 //
 // It returns an error if train or validation do not fill one batch.
 func (s Settings) Epoch(train, validation []int, batch int, rng *rand.Rand) (Epoch, error) {
@@ -328,8 +313,7 @@ func (s Settings) Epoch(train, validation []int, batch int, rng *rand.Rand) (Epo
 	return e, nil
 }
 
-// partners returns the function that draws the architecture's batch which goes
-// with a weights' batch.
+// partners returns the function that draws the architecture's batch which goes with a weights' batch.
 func (s Settings) partners(validation []int, batch int, rng *rand.Rand) (func(weights []int) []int, error) {
 	enough := len(validation) >= batch || s.KeepLast && len(validation) > 0
 	switch s.Pairing {
@@ -373,8 +357,7 @@ func (s Settings) partners(validation []int, batch int, rng *rand.Rand) (func(we
 	return nil, errors.Join(fmt.Errorf("no pairing is called %q", s.Pairing), s.Check())
 }
 
-// batches cuts a new order of the examples into batches, the last one by
-// KeepLast.
+// batches cuts a new order of the examples into batches, the last one by KeepLast.
 func (s Settings) batches(examples []int, size int, rng *rand.Rand) [][]int {
 	all := slices.Collect(slices.Chunk(shuffled(examples, rng), size))
 	if n := len(all); n > 0 && len(all[n-1]) < size && !s.KeepLast {

@@ -10,27 +10,22 @@ import (
 	"github.com/nasml/lab/nasml/internal/own"
 )
 
-// Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped
-// like θ. velocity is the momentum buffer of the weights' optimizer, shaped
-// like w; nil stands for zero, and only the unrolled forms look at it.
+// Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped like θ. velocity is the momentum buffer of
+// the weights' optimizer, shaped like w; nil stands for zero, and only the unrolled forms look at it.
 //
-// loss and aux are those of the outer pass that grad comes from: F(w, θ), and
-// F(w′, θ) in the unrolled forms. The aux of inner passes is dropped. (DARTS'
-// code of second order does otherwise with batch norm's running statistics: the
-// outer pass runs on a copy of the network, whose statistics are thrown away,
-// and the three inner passes leave theirs.)
+// loss and aux are those of the outer pass that grad comes from: F(w, θ), and F(w′, θ) in the unrolled forms. The aux
+// of inner passes is dropped. (DARTS' code of second order does otherwise with batch norm's running statistics: the
+// outer pass runs on a copy of the network, whose statistics are thrown away, and the three inner passes leave theirs.)
 //
-// w and θ are taken as inputs, whatever they were computed from, and no
-// gradient passes what is returned.
+// w and θ are taken as inputs, whatever they were computed from, and no gradient passes what is returned.
 //
 // The losses are called more than once where the form says so; a loss that
 // samples sees the same draw in all of them only if the draw is in its closure.
 //
-// Unrolled differentiates Inner by w and then by θ, cg and neumann (of more than
-// one term) also twice by w: every operation on the way needs a gradient that
-// has a gradient. In GoMLX v0.28.2 the gradients of Convolve, of pooling and of
-// Slice (a Pad) have none, and the graph is refused with a message that names
-// the operation. finite-difference needs first gradients only.
+// Unrolled differentiates Inner by w and then by θ, cg and neumann (of more than one term) also twice by w: every
+// operation on the way needs a gradient that has a gradient. In GoMLX v0.28.2 the gradients of Convolve, of pooling and
+// of Slice (a Pad) have none, and the graph is refused with a message that names the operation. finite-difference needs
+// first gradients only.
 type Hypergradient func(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node)
 
 // Hypergradients by name. A reader adds one with
@@ -65,8 +60,7 @@ func FirstOrder(p Problem, _ Options, w, theta, _ []*Node) (loss *Node, grad []*
 	return result(loss, Gradient(loss, theta...), aux)
 }
 
-// Unrolled is the gradient through one step of the weights' optimizer (Liu+
-// 2019, eq. 7; architect.py:20-29 of DARTS),
+// Unrolled is the gradient through one step of the weights' optimizer (Liu+ 2019, eq. 7; architect.py:20-29 of DARTS),
 //
 //	w′ = w − η(μ·velocity + ∇_w G(w, θ) + wd·w)
 //	∇_θ F(w′(θ), θ) = ∇_θ F(w′, θ) − η ∇²_θw G(w, θ) v,  v = ∇_w′ F(w′, θ),
@@ -89,9 +83,8 @@ func Unrolled(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, gra
 //
 //	∇²_θw G(w, θ) v ≈ (∇_θ G(w + εv, θ) − ∇_θ G(w − εv, θ))/2ε,  ε = Epsilon/‖v‖₂ .
 //
-// The error is O(ε²). DARTS moves one copy of w by +εv, −2εv and +εv, which
-// rounds it each time; here both points start from w. Where v = 0 the
-// correction is 0. It calls Inner three times and Outer once.
+// The error is O(ε²). DARTS moves one copy of w by +εv, −2εv and +εv, which rounds it each time; here both points start
+// from w. Where v = 0 the correction is 0. It calls Inner three times and Outer once.
 func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "FiniteDifference"
 	w, theta = detach(w), detach(theta)
@@ -135,11 +128,10 @@ func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
 //
 //	∇_θ F − ∇²_θw G q,  H q = ∇_w F,  H = ∇²_ww G + (wd + λ)I,
 //
-// with q from K iterations of conjugate gradients started at 0 (Hestenes &
-// Stiefel 1952): exact for K = dim w where H is positive definite and w = w*(θ).
-// It stops early at the first direction of curvature ≤ 0, where H is not
-// positive definite: raise Damping (λ) then. It calls Inner and Outer once
-// each, and differentiates ∇_w G K+1 times: the graph grows with K.
+// with q from K iterations of conjugate gradients started at 0 (Hestenes & Stiefel 1952): exact for K = dim w where H
+// is positive definite and w = w*(θ). It stops early at the first direction of curvature ≤ 0, where H is not positive
+// definite: raise Damping (λ) then. It calls Inner and Outer once each, and differentiates ∇_w G K+1 times: the graph
+// grows with K.
 func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	return o.implicit("ConjugateGradients", p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
 		const name = "ConjugateGradients"
@@ -162,15 +154,13 @@ func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, 
 	})
 }
 
-// Neumann is [ConjugateGradients] with H⁻¹ as K terms of its Neumann series
-// (Lorraine+ 2020, Algorithm 3),
+// Neumann is [ConjugateGradients] with H⁻¹ as K terms of its Neumann series (Lorraine+ 2020, Algorithm 3),
 //
 //	q = a Σ_{k<K} (I − aH)ᵏ ∇_w F,  a = StepSize .
 //
-// Where 0 < H and a is at most 1/(largest eigenvalue of H), the error of q
-// falls as (1 − a·smallest eigenvalue)ᴷ; where a is above 2/(largest
-// eigenvalue) it grows with K. It calls Inner and Outer once each, and
-// differentiates ∇_w G K times.
+// Where 0 < H and a is at most 1/(largest eigenvalue of H), the error of q falls as (1 − a·smallest eigenvalue)ᴷ; where
+// a is above 2/(largest eigenvalue) it grows with K. It calls Inner and Outer once each, and differentiates ∇_w G K
+// times.
 func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "Neumann"
 	if !(o.StepSize > 0) {
@@ -187,8 +177,7 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 	})
 }
 
-// implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with
-// the Hessian.
+// implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with the Hessian.
 func (o Options) implicit(name string, p Problem, w, theta []*Node,
 	solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	if o.Terms < 1 {
@@ -215,9 +204,8 @@ func result(loss *Node, grad, aux []*Node) (*Node, []*Node, []*Node) {
 
 var shipped = maps.Clone(Hypergradients)
 
-// HypergradientKey names an entry of [Hypergradients] in the key of a trial: one
-// of this package by its name, a reader's by what it computes on a small
-// problem. It returns an error if there is no such entry, or if it cannot be
+// HypergradientKey names an entry of [Hypergradients] in the key of a trial: one of this package by its name, a
+// reader's by what it computes on a small problem. It returns an error if there is no such entry, or if it cannot be
 // known by what it computes because it is random or has a state.
 func HypergradientKey(name string) (string, error) {
 	const where = "bilevel.Hypergradients"
@@ -237,8 +225,7 @@ var probeInputs = []any{
 	[]float64{0.01, 0.2, -0.1}, [][]float64{{0.3, 0}, {-0.05, 0.02}},
 }
 
-// onProbe is the hypergradient of a problem that is neither quadratic nor
-// separable in w and θ:
+// onProbe is the hypergradient of a problem that is neither quadratic nor separable in w and θ:
 //
 //	G(w, θ) = Σ(w₁ ⊙ θ₁ + w₁²/2) + Σ exp(w₂·θ₂)/5,  F(w, θ) = Σ tanh(w₁)⊙θ₁ + (Σ w₂)² Σ θ₂² + Σθ₁² .
 func onProbe(h Hypergradient, terms int, eta float64) func(in []*Node) []*Node {
@@ -276,9 +263,8 @@ type Search struct {
 	Architecture []Rule
 	Done         *Node // moves that these rules made before, for those that count
 
-	// Hypergradient, if not nil, takes the place of the one that Settings name.
-	// Its gradient may have any shape that the rules of the architecture understand, such as one
-	// gradient an example.
+	// Hypergradient, if not nil, takes the place of the one that Settings name. Its gradient may have any shape that
+	// the rules of the architecture understand, such as one gradient an example.
 	Hypergradient Hypergradient
 }
 
@@ -289,20 +275,17 @@ type State struct {
 	Slots       []*Node // of the architecture's rules
 	Aux         []*Node // of the losses, such as running statistics
 
-	// Stale, at first 0 and shaped like Theta, is the last architecture gradient
-	// with [ClipWeightsAndArchitecture], and with Settings.Uncleared the sum of
-	// ∇_θ of the training losses since the architecture's last move. Without
-	// either it is nil.
+	// Stale, at first 0 and shaped like Theta, is the last architecture gradient with [ClipWeightsAndArchitecture], and
+	// with Settings.Uncleared the sum of ∇_θ of the training losses since the architecture's last move. Without either
+	// it is nil.
 	Stale []*Node
 }
 
-// Step is one step of weights and architecture, the second at the values that
-// the first has left. eta is the weights' learning rate. warmup, a scalar, is 1
-// to leave the architecture as it is (and Slots, Stale and Aux as if its batch
+// Step is one step of weights and architecture, the second at the values that the first has left. eta is the weights'
+// learning rate. warmup, a scalar, is 1 to leave the architecture as it is (and Slots, Stale and Aux as if its batch
 // had not been seen), 0 to move it; nil is 0.
 //
-// It returns the new state and what the step has seen. It panics if Settings
-// name a hypergradient that is not there.
+// It returns the new state and what the step has seen. It panics if Settings name a hypergradient that is not there.
 func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
 	next = state
 	if s.Settings.Order == WeightsFirst {

@@ -22,11 +22,9 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Corollary31Params are the parameters of the theorems of Section 3 and
-// Appendix A, checked where every population risk is known exactly: a
-// distribution of finitely many atoms with noisy labels ±1, random Fourier
-// features of several bandwidths, predictions clipped to [−1, 1], squared loss
-// (B = 4).
+// Corollary31Params are the parameters of the theorems of Section 3 and Appendix A, checked where every population risk
+// is known exactly: a distribution of finitely many atoms with noisy labels ±1, random Fourier features of several
+// bandwidths, predictions clipped to [−1, 1], squared loss (B = 4).
 type Corollary31Params struct {
 	Inputs  int     `validate:"gte=1"`      // dimension of x
 	Support int     `validate:"gte=1"`      // atoms of 𝒟
@@ -171,8 +169,7 @@ func panel(title string, x, y plots.Axis, series ...plots.Series) plots.Panel {
 	return plots.Panel{Title: title, X: x, Y: y, Series: series, Legend: plots.Legend{Position: plots.LegendInside}}
 }
 
-// drawShare is how many draws something happened in, from the shares of so many draws
-// a seed.
+// drawShare is how many draws something happened in, from the shares of so many draws a seed.
 func drawShare(r *corollary31, shares []float64, draws int) verdict.Share {
 	n := float64(draws)
 	return verdict.Share{Yes: n * floats.Sum(shares), Of: n * float64(len(shares)), Confidence: r.Confidence}
@@ -234,8 +231,7 @@ func trainedExcess(r *corollary31, reading string) [][]float64 {
 	})
 }
 
-// selectionSeries is a series of the selection at At and the largest |C|, by |V|, with
-// λ of the summed loss.
+// selectionSeries is a series of the selection at At and the largest |C|, by |V|, with λ of the summed loss.
 func selectionSeries(r *corollary31, name string) [][]float64 {
 	counts := len(r.Params.Counts)
 	return columns(len(r.Params.Valid), func(v int) []float64 {
@@ -243,8 +239,7 @@ func selectionSeries(r *corollary31, name string) [][]float64 {
 	})
 }
 
-// rateA1 is √((‖w*‖²+1)/|T|·log(1/δ)) with the mean ‖w*‖² of the seeds; NaN
-// if there are none.
+// rateA1 is √((‖w*‖²+1)/|T|·log(1/δ)) with the mean ‖w*‖² of the seeds; NaN if there are none.
 func rateA1(r *corollary31, n int) float64 {
 	norms := present(value(r, selectionName("mean", r.Params.At), "norm"))
 	return math.Sqrt((stat.Mean(norms, nil) + 1) / float64(n) * math.Log(1/r.Params.Delta))
@@ -277,9 +272,8 @@ func validPanel(r *corollary31) plots.Panel {
 		curve(r, `$\ell_D − \ell_V$ of the choice`, xs, selectionSeries(r, "gap"), true), bound)
 }
 
-// judgeCoverage judges how often a bound was broken, over all |V|, |C|, draws
-// and seeds: P ≤ kδ. The draws of a seed share a training set, so that seeds are
-// the independent units.
+// judgeCoverage judges how often a bound was broken, over all |V|, |C|, draws and seeds: P ≤ kδ. The draws of a seed
+// share a training set, so that seeds are the independent units.
 func judgeCoverage(r *corollary31, c lab.Claim, reading, series string, k float64) runs.Claim {
 	records := r.Part(selectionName(reading, r.Params.At)).Records()
 	shares := present(bySeed(records, func(record *runs.Record) float64 { return slices.Max(record.Series[series]) }))

@@ -67,8 +67,7 @@ func judgeBrokenEntropy(r *corollary31) runs.Claim {
 	return c.Of(runs.Summarize(present(series(r, "cover", "unregularised", 0)), r.Confidence)).AtLeast(limit)
 }
 
-// theoremA1 is Theorem A.1 on a ball of radius ε, where it is tried with samples
-// of m.
+// theoremA1 is Theorem A.1 on a ball of radius ε, where it is tried with samples of m.
 var theoremA1 = excessrisk.Ball{Part: "ball", Epsilon: 0.1, Sample: 2000, Atoms: 1_000_000, Draws: 20}
 
 // ballQuestion asks which Lipschitz constants Theorem A.1 is true for.
@@ -126,9 +125,8 @@ var tightQuestion = lab.Question[Corollary31Params, risk]{
 	},
 }
 
-// ratios are gap·√(2|V|/log|C|) of the tight case, by |C|. The gap is one-sided,
-// max_c (ℓ_𝒟 − ℓ_V), whose mean is at most √(log|C|/2|V|); log 2|C| would be that of
-// its absolute value.
+// ratios are gap·√(2|V|/log|C|) of the tight case, by |C|. The gap is one-sided, max_c (ℓ_𝒟 − ℓ_V), whose mean is at
+// most √(log|C|/2|V|); log 2|C| would be that of its absolute value.
 func ratios(r *corollary31) [][]float64 {
 	return columns(len(r.Params.TightCounts), func(k int) []float64 {
 		column := series(r, "uniform", "gap", k)
@@ -170,8 +168,7 @@ func judgeTightEnd(r *corollary31) runs.Claim {
 		Of(runs.Summarize(present(ratios(r)[last]), r.Confidence)).AtLeast(0.8)
 }
 
-// judgeDeviation is the probability of the deviation term on the tight case. A
-// draw has all |C|.
+// judgeDeviation is the probability of the deviation term on the tight case. A draw has all |C|.
 func judgeDeviation(r *corollary31) runs.Claim {
 	shares := present(bySeed(r.Part("uniform").Records(), func(record *runs.Record) float64 {
 		return stat.Mean(record.Series["beyond_hoeffding"], nil)
@@ -264,8 +261,7 @@ func jointPanel(r *corollary31) plots.Panel {
 		curve(r, "best trained $c$", xs, joint(r, "best"), true))
 }
 
-// besideZero are λ on a logarithmic axis, where 0 has no place: it stands a
-// decade below the smallest one.
+// besideZero are λ on a logarithmic axis, where 0 has no place: it stands a decade below the smallest one.
 func besideZero(lambdas []float64) (xs []float64, label string) {
 	smallest := 1.0
 	if positive := slices.DeleteFunc(slices.Clone(lambdas), func(v float64) bool { return v == 0 }); len(positive) > 0 {

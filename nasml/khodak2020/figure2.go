@@ -13,8 +13,7 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure2Params are the parameters of Figures 2 and 3, which show the same
-// searches.
+// Figure2Params are the parameters of Figures 2 and 3, which show the same searches.
 type Figure2Params struct {
 	TaskParams
 	Methods   []string `validate:"min=1,unique,dive,oneof=ws fast-ws rs rs-lambda sha hyperband"`
@@ -38,9 +37,8 @@ type Figure2Params struct {
 	Clock string `validate:"oneof=seconds seconds_total madds"`
 }
 
-// Figure2Paper is the setting of Appendix B.1: 256 configurations, 100,000 features, ten
-// trials. IMDb takes half an hour on two cores. CIFAR-10, with 25 TFLOP a pass over its
-// features, takes weeks and was not run.
+// Figure2Paper is the setting of Appendix B.1: 256 configurations, 100,000 features, ten trials. IMDb takes half an
+// hour on two cores. CIFAR-10, with 25 TFLOP a pass over its features, takes weeks and was not run.
 var Figure2Paper = Figure2Params{
 	TaskParams: paperTasks, Methods: []string{mapsearch.RandomSearch, mapsearch.WeightSharing},
 	Configs: 256, ImageDim: 100000, ReviewDim: 100000, Growth: math.Sqrt2, LambdaMin: 1e-3, LambdaMax: 1e3,
@@ -113,8 +111,7 @@ func callCurve(r *searches, task, method string) plots.Series {
 	return errorCurve(r, method, xs, func(i int) []float64 { return atCall(r, task, method, "oracle", i+1) })
 }
 
-// judgeFigure2 judges what the paper says of Figure 2 and of Algorithm 1, task by
-// task.
+// judgeFigure2 judges what the paper says of Figure 2 and of Algorithm 1, task by task.
 func judgeFigure2(r *searches) []runs.Claim {
 	var claims []runs.Claim
 	for _, task := range r.Params.Tasks {
@@ -131,8 +128,7 @@ func judgeFigure2(r *searches) []runs.Claim {
 	return claims
 }
 
-// judgeErrors compares weight sharing with random search: after half as many
-// calls, after as many, and at its end.
+// judgeErrors compares weight sharing with random search: after half as many calls, after as many, and at its end.
 func judgeErrors(r *searches, task string) []runs.Claim {
 	rounds := max(1, halving.Rounds(r.Params.Configs)) // one configuration has no round
 	less := func(c lab.Claim, series string, random, sharing int) runs.Claim {
@@ -150,8 +146,7 @@ func judgeErrors(r *searches, task string) []runs.Claim {
 	}
 }
 
-// judgeLambdas is the paper's remark that λ in the space did not help random
-// search.
+// judgeLambdas is the paper's remark that λ in the space did not help random search.
 func judgeLambdas(r *searches, task string) runs.Claim {
 	p := r.Params
 	tuned, fixed := completePairs(atEnd(r, task, mapsearch.RandomSearchLambda), atEnd(r, task, mapsearch.RandomSearch))

@@ -36,9 +36,8 @@ var withoutHyperband = "Methods=" + strings.Join(figure3Shipped, ",")
 // there, since collisions of hashes hardly make a text shorter.
 var Figure3Paper = withMethods(Figure2Paper, figure3Methods...)
 
-// Figure3Quick is [Figure2Quick] with all methods: five minutes on two cores. Its
-// times are too short to compare (compilation, other work of the machine), so
-// that the axis counts multiply-adds.
+// Figure3Quick is [Figure2Quick] with all methods: five minutes on two cores. Its times are too short to compare
+// (compilation, other work of the machine), so that the axis counts multiply-adds.
 var Figure3Quick = withMethods(Figure2Quick, figure3Methods...)
 
 // Figure3Large is CIFAR-10 with all training and validation images and configurations of
@@ -106,9 +105,8 @@ func observedAt(record *runs.Record, clock string, t float64) (float64, bool) {
 	return record.Series["observed"][i], true
 }
 
-// timeCurve is the mean observed error of a method from the moment on at which
-// all its searches have a first result, on a logarithmic grid; a search that
-// ended keeps its last value.
+// timeCurve is the mean observed error of a method from the moment on at which all its searches have a first result, on
+// a logarithmic grid; a search that ended keeps its last value.
 func timeCurve(r *searches, task, method, clock string) plots.Series {
 	const steps = 32
 	records, first, end := searchRecords(r, task, method), 0.0, 0.0
@@ -138,9 +136,8 @@ func timeCurve(r *searches, task, method, clock string) plots.Series {
 
 func last(series []float64) float64 { return series[len(series)-1] }
 
-// judgeFigure3 judges what the paper says of Figure 3: Fast Weight-Sharing against
-// every baseline, over the whole axis, at the moment when it ends and when all have
-// ended, by the clock of the figure.
+// judgeFigure3 judges what the paper says of Figure 3: Fast Weight-Sharing against every baseline, over the whole axis,
+// at the moment when it ends and when all have ended, by the clock of the figure.
 func judgeFigure3(r *searches) []runs.Claim {
 	var claims []runs.Claim
 	for _, task := range r.Params.Tasks {
@@ -207,9 +204,8 @@ func judgeMoment(r *searches, task, baseline string) runs.Claim {
 		none, len(ours), 100*c.Confidence), theirs, ours)
 }
 
-// judgeAxis compares a baseline with Fast Weight-Sharing over the whole axis: by the
-// area between their curves and by the share of the axis on which the other's error
-// is the larger one.
+// judgeAxis compares a baseline with Fast Weight-Sharing over the whole axis: by the area between their curves and by
+// the share of the axis on which the other's error is the larger one.
 func judgeAxis(r *searches, task, baseline string) []runs.Claim {
 	var areas, shares []float64
 	fast, others := pairedRecords(r, task, baseline)
@@ -232,10 +228,9 @@ func judgeAxis(r *searches, task, baseline string) []runs.Claim {
 	}
 }
 
-// lead compares two searches over the clock from 0 until both have ended: the mean
-// of the other's observed error less ours, and the share of the time in which ours
-// is the smaller one, equal ones half. Curves are steps; before its first result a
-// search has the error of guessing, after its end its last one.
+// lead compares two searches over the clock from 0 until both have ended: the mean of the other's observed error less
+// ours, and the share of the time in which ours is the smaller one, equal ones half. Curves are steps; before its first
+// result a search has the error of guessing, after its end its last one.
 func lead(ours, other *runs.Record, clock string, guess float64) (area, share float64) {
 	times := slices.Concat([]float64{0}, ours.Series[clock], other.Series[clock])
 	slices.Sort(times)

@@ -1,6 +1,5 @@
-// Package khodak2020 reproduces the figures and theorems of Khodak, Li,
-// Roberts, Balcan, Talwalkar, "A Simple Setting for Understanding Neural
-// Architecture Search with Weight-Sharing", 2020 (Khodak+ 2020).
+// Package khodak2020 reproduces the figures and theorems of Khodak, Li, Roberts, Balcan, Talwalkar, "A Simple Setting
+// for Understanding Neural Architecture Search with Weight-Sharing", 2020 (Khodak+ 2020).
 package khodak2020
 
 import (
@@ -26,8 +25,7 @@ import (
 
 var paper = lab.Paper{ID: "khodak2020", Name: "Khodak+ 2020", Shipped: shippedRecords}
 
-// shippedRecords are the trials that are shipped, so that nobody has to
-// repeat them to see the figures.
+// shippedRecords are the trials that are shipped, so that nobody has to repeat them to see the figures.
 //
 //go:embed records
 var shippedRecords embed.FS
@@ -123,8 +121,7 @@ func figure3Settings() []runs.Claim {
 	}
 }
 
-// imageSplit judges the parts of CIFAR-10's 50,000 + 10,000 images; 0 takes all of a
-// part.
+// imageSplit judges the parts of CIFAR-10's 50,000 + 10,000 images; 0 takes all of a part.
 func (p TaskParams) imageSplit() runs.Claim {
 	const train = 50_000
 	from := mapsearch.ValidFrom(train)
@@ -295,8 +292,7 @@ func searchRecords(r *searches, task, method string) []*runs.Record {
 	return r.Part(task).Where(func(t mapsearch.Search) bool { return t.Method == method }).Records()
 }
 
-// atCall is a series after a number of solver calls, by seed; a search that has stopped
-// keeps its last value.
+// atCall is a series after a number of solver calls, by seed; a search that has stopped keeps its last value.
 func atCall(r *searches, task, method, series string, call int) []float64 {
 	return bySeed(searchRecords(r, task, method), func(record *runs.Record) float64 {
 		s := record.Series[series]
@@ -308,8 +304,7 @@ func atEnd(r *searches, task, method string) []float64 {
 	return atCall(r, task, method, "observed", math.MaxInt)
 }
 
-// drawSearches adds a row of panels for each function, one panel a task; a
-// single panel takes a column.
+// drawSearches adds a row of panels for each function, one panel a task; a single panel takes a column.
 func drawSearches(r *searches, f *lab.Picture, label string, panels ...func(task string) plots.Panel) {
 	p := r.Params
 	for i, panel := range panels {
@@ -340,9 +335,8 @@ func drawSearches(r *searches, f *lab.Picture, label string, panels ...func(task
 	}
 }
 
-// aroundMeans are the ends of an error axis: the means, with a fifth of their
-// range around them. Bands of few trials, which may reach beyond every
-// possible error, are cut off there.
+// aroundMeans are the ends of an error axis: the means, with a fifth of their range around them. Bands of few trials,
+// which may reach beyond every possible error, are cut off there.
 func aroundMeans(series []plots.Series) (low, high float64) {
 	low, high = 1, 0
 	for _, s := range series {

@@ -1,6 +1,5 @@
-// Package oymak2021 reproduces the figures, tables and theorems of Oymak, Li,
-// Soltanolkotabi, "Generalization Guarantees for Neural Architecture Search
-// with Train-Validation Split", ICML 2021 (Oymak+).
+// Package oymak2021 reproduces the figures, tables and theorems of Oymak, Li, Soltanolkotabi, "Generalization
+// Guarantees for Neural Architecture Search with Train-Validation Split", ICML 2021 (Oymak+).
 package oymak2021
 
 import (

@@ -35,9 +35,8 @@ type Readings struct {
 	// where exponentiated gradient rests.
 	Stationarity []float64 `json:"stationarity,omitempty"`
 
-	// Of every number θᵢ of a row (Roberts+, Sections 2 and 3, on an edge of a real
-	// supernet in the place of the whole network): Alone is F with the operation i
-	// alone on the edge, in the place of Lᵢ, and Apart is
+	// Of every number θᵢ of a row (Roberts+, Sections 2 and 3, on an edge of a real supernet in the place of the whole
+	// network): Alone is F with the operation i alone on the edge, in the place of Lᵢ, and Apart is
 	//
 	//	Aᵢ = ½·E‖gᵢ − mᵢ‖² ,
 	//

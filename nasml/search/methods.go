@@ -9,30 +9,26 @@
 //		Update: "mine", Final: search.ByArgmax,
 //	}
 //
-// with Update the name of an update: of simplex.Updates where it has no state, of
-// Updates where it has one.
+// with Update the name of an update: of simplex.Updates where it has no state, of Updates where it has one.
 //
 // # Several devices
 //
-// With Settings.Devices = N the steps of a search run on N devices of one host, each
-// with the N-th part of each batch and a copy of weights, momentum and architecture.
-// Two ways, by Settings.Statistics:
+// With Settings.Devices = N the steps of a search run on N devices of one host, each with the N-th part of each batch
+// and a copy of weights, momentum and architecture. Two ways, by Settings.Statistics:
 //
 // Synchronised (GoMLX's AutoSharding): XLA's partitioner cuts the program of one device
 // up. Weights, θ and losses are those of one device to rounding.
 //
-// PerDevice (GoMLX's SPMD): batch norm sees a device's share only, and losses,
-// gradients and running statistics are means over the devices, also inside
-// unrolled and other hypergradients. XNAS, which takes a gradient of every
-// example, has no such form.
+// PerDevice (GoMLX's SPMD): batch norm sees a device's share only, and losses, gradients and running statistics are
+// means over the devices, also inside unrolled and other hypergradients. XNAS, which takes a gradient of every example,
+// has no such form.
 //
 // What a device needs besides a step's inputs and outputs falls to 1/N
 // (BenchmarkDevices); with TrackStats and Synchronised statistics to about 1.5/N, since
 // XLA computes the variance of batch norm twice if a sum over devices is in it.
 //
-// XLA's CPU plugin has four devices, or as many as backend.OpenDevices asks for.
-// They share the cores, so that nothing gets faster: they are there to try a
-// search out that is meant for several GPUs.
+// XLA's CPU plugin has four devices, or as many as backend.OpenDevices asks for. They share the cores, so that nothing
+// gets faster: they are there to try a search out that is meant for several GPUs.
 package search
 
 import (

@@ -69,8 +69,7 @@ type TabularSettings struct {
 	Baseline float64 `json:"baseline,omitempty"` // momentum of the reward's moving average, corrected for its start
 	Pick     string  `json:"pick,omitempty"`     // what is returned: PickBest or PickPolicy
 
-	// BOHB.
-	// candidates of which the one with the highest ratio of densities is tried
+	// BOHB. candidates of which the one with the highest ratio of densities is tried
 	Samples        int     `json:"samples,omitempty"`
 	RandomFraction float64 `json:"random_fraction,omitempty"` // of architectures that are drawn uniformly
 	MinBandwidth   float64 `json:"min_bandwidth,omitempty"`

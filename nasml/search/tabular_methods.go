@@ -436,8 +436,7 @@ func floor(density float64) float64 {
 	return 1e-32
 }
 
-// density is a kernel density of architectures with Aitchison and Aitken's
-// kernel for unordered choices,
+// density is a kernel density of architectures with Aitchison and Aitken's kernel for unordered choices,
 //
 //	p(x) = 1/n Σᵢ Πₑ k(xₑ, Xᵢₑ) ,  k = 1 − hₑ if equal, else hₑ/(cₑ − 1) ,
 //

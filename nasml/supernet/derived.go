@@ -223,8 +223,7 @@ func (s OneShot) Random(rng *rand.Rand) OneShotArch {
 	return a
 }
 
-// String prints the architecture in one line: the operations of the nodes with
-// their parents, and those of the output.
+// String prints the architecture in one line: the operations of the nodes with their parents, and those of the output.
 //
 //	1: conv3x3-bn-relu(0), 2: maxpool3x3(0, 1), …, output(1, 4)
 func (s OneShot) String(a OneShotArch) string {
@@ -334,8 +333,7 @@ func (s Space) Argmax(theta [][]float64) []int {
 	return choice
 }
 
-// Arch prints the operations of all edges as NAS-Bench-201 does, the nodes
-// after the input joined by "+":
+// Arch prints the operations of all edges as NAS-Bench-201 does, the nodes after the input joined by "+":
 //
 //	|nor_conv_3x3~0|+|skip_connect~0|none~1|+|avg_pool_3x3~0|…~1|…~2|
 func (s Space) Arch(choice []int) string {

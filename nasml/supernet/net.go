@@ -88,8 +88,7 @@ func New(c Config) (*Net, error) {
 // MultiplyAdds are those of the inserted operations for an image.
 func (n *Net) MultiplyAdds() int64 { return n.inserted }
 
-// run computes the logits. A mixed operation is Σₒ θₒ·opₒ(x). With [Pass].Chosen it is
-// GDAS's sampled one,
+// run computes the logits. A mixed operation is Σₒ θₒ·opₒ(x). With [Pass].Chosen it is GDAS's sampled one,
 //
 //	Σₒ cₒ·θₒ·opₒ(x) + (1−cₒ)·θₒ ,
 //

@@ -95,8 +95,7 @@ func (r *run) begin() (steps int, err error) {
 	return r.steps, nil
 }
 
-// end books an epoch whose steps are done. What is interrupted here changes
-// nothing and is done again.
+// end books an epoch whose steps are done. What is interrupted here changes nothing and is done again.
 func (r *run) end(ctx context.Context) (loss float64, err error) {
 	next := position{At: r.at.At, Curve: r.at.Curve}
 	c, seen, due := &next.Curve, float64(r.at.Seen), r.at.Epoch+1
@@ -159,8 +158,7 @@ func (r *run) finite(report []float64) error {
 	return nil
 }
 
-// batch makes tensors of n examples, the last of them without label if there
-// are fewer indices.
+// batch makes tensors of n examples, the last of them without label if there are fewer indices.
 func (r *run) batch(
 	from images.Examples, indices []int, n int, rng *rand.Rand,
 ) (pictures, labels *tensors.Tensor, err error) {
@@ -176,8 +174,7 @@ func (r *run) batch(
 	return pictures, tensors.FromFlatDataAndDimensions(classes, n), nil
 }
 
-// drop draws the drop path of a step: for every example and place 0 with
-// probability p, else 1/(1 − p).
+// drop draws the drop path of a step: for every example and place 0 with probability p, else 1/(1 − p).
 func (r *run) drop(examples int, rng *rand.Rand) *tensors.Tensor {
 	if r.DropPath == 0 {
 		return tensors.FromShape(shapes.Make(dtypes.Float32, 1, 1)) // nobody looks at it
@@ -257,9 +254,8 @@ func cut[T any](net *supernet.CellNet, all []T) Parts[T] {
 //
 //	H(logits) + Auxiliary·H(auxiliary logits) ,
 //
-// H the mean cross entropy with smoothed labels. It returns the state after it,
-// the loss before it, and the number of right answers before it. in are
-// images [B, side, side, 3], labels [B], supernet.Pass.Drop [B, places], or anything
+// H the mean cross entropy with smoothed labels. It returns the state after it, the loss before it, and the number of
+// right answers before it. in are images [B, side, side, 3], labels [B], supernet.Pass.Drop [B, places], or anything
 // where DropPath is 0, η, and the state.
 func (s Step) Graph(in []*Node) (next []*Node, loss, right *Node) {
 	rate, parts := in[3], cut(s.Net, in[4:])
@@ -314,9 +310,8 @@ func CrossEntropy(logits, labels *Node, smoothing float64) *Node {
 // top is the number of classes among which the label has to be.
 const top = 5
 
-// score is what a test looks at in a batch, [sum of cross entropies, right
-// answers, labels among the five largest logits]. Labels below 0 do not count.
-// A label is among them where fewer than five logits are larger.
+// score is what a test looks at in a batch, [sum of cross entropies, right answers, labels among the five largest
+// logits]. Labels below 0 do not count. A label is among them where fewer than five logits are larger.
 func (s Step) score(images, labels *Node, state []*Node) *Node {
 	w := len(s.Net.Weights())
 	logits := s.Net.Evaluate(supernet.Pass{Images: images, Weights: state[:w], Stats: state[w:]}).Logits

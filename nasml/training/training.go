@@ -1,6 +1,5 @@
-// Package training trains one network of a search space from scratch, as the
-// architectures that a search has found are evaluated: DARTS' way (Liu+ 2019,
-// Section 3.2 and 3.3), that of PC-DARTS and of Li+ 2021, Appendix C.1.2.
+// Package training trains one network of a search space from scratch, as the architectures that a search has found are
+// evaluated: DARTS' way (Liu+ 2019, Section 3.2 and 3.3), that of PC-DARTS and of Li+ 2021, Appendix C.1.2.
 package training
 
 import (
@@ -55,8 +54,7 @@ type Snapshot struct {
 	Loss          float64 // of the last step
 }
 
-// Trainer trains networks of one genotype with the same settings on the same
-// examples.
+// Trainer trains networks of one genotype with the same settings on the same examples.
 type Trainer struct {
 	Step
 	backend     compute.Backend
@@ -108,13 +106,11 @@ func (t *Trainer) Close() {
 	t.foreseen()
 }
 
-// Train trains one network from its start, or from where Options.Load left it, to
-// its end. The same seed gives the same curve, however often the training was
-// interrupted.
+// Train trains one network from its start, or from where Options.Load left it, to its end. The same seed gives the same
+// curve, however often the training was interrupted.
 //
-// It returns an error if ctx ends, which is looked at after every step and test
-// batch, and where a loss or a weight is not finite: what was saved last stays
-// as it is, and the error says at which step that was and what to change.
+// It returns an error if ctx ends, which is looked at after every step and test batch, and where a loss or a weight is
+// not finite: what was saved last stays as it is, and the error says at which step that was and what to change.
 func (t *Trainer) Train(ctx context.Context, seed uint64, o Options) (*Curve, error) {
 	r := t.start(seed, o)
 	defer r.free()
@@ -127,10 +123,9 @@ func (t *Trainer) Train(ctx context.Context, seed uint64, o Options) (*Curve, er
 	return &r.at.Curve, nil
 }
 
-// InMemory are a set's images for training and another's for testing, augmented
-// as the settings say, and fitted to their size, see [images.Images.Fit]. It is an error
-// if that does not lead there, or where a test image has a class that training has
-// not.
+// InMemory are a set's images for training and another's for testing, augmented as the settings say, and fitted to
+// their size, see [images.Images.Fit]. It is an error if that does not lead there, or where a test image has a class
+// that training has not.
 func (s Settings) InMemory(train, test *images.Images) (trained, tested images.Examples, err error) {
 	own, err := train.Fit(s.Image)
 	if err != nil {
@@ -184,12 +179,10 @@ type Settings struct {
 	Crop    images.Crop    `json:"crop,omitzero"`
 }
 
-// AsPaper are the settings of Li+ 2021 by data set: CIFAR-10's of Appendix
-// C.1.2, and ImageNet's of Section 4.2, "the same settings as" Xu+ 2020, without
-// label smoothing, which the captions of Tables 1 and 5 rule out.
+// AsPaper are the settings of Li+ 2021 by data set: CIFAR-10's of Appendix C.1.2, and ImageNet's of Section 4.2, "the
+// same settings as" Xu+ 2020, without label smoothing, which the captions of Tables 1 and 5 rule out.
 //
-// The paper does not say how weights start and images are augmented: as in
-// DARTS' code.
+// The paper does not say how weights start and images are augmented: as in DARTS' code.
 var AsPaper = map[string]Settings{
 	"cifar-10": {
 		Stem: "cifar", Channels: 36, Cells: 20, Image: 32, Auxiliary: 0.4, DropPath: 0.3,
@@ -199,11 +192,9 @@ var AsPaper = map[string]Settings{
 	"imagenet": mobile(0),
 }
 
-// AsCode are those of the code. CIFAR-10: liamcli/gaea_release@1604615,
-// configs/cnn/mode/eval.yaml. ImageNet: yuhuixu1993/PC-DARTS@b74702f,
-// train_imagenet.py, with the auxiliary head of Li+'s own model.py.
-// "cifar-10/darts" and "imagenet/darts" are quark0/darts@f276dd3, train.py and
-// train_imagenet.py.
+// AsCode are those of the code. CIFAR-10: liamcli/gaea_release@1604615, configs/cnn/mode/eval.yaml. ImageNet:
+// yuhuixu1993/PC-DARTS@b74702f, train_imagenet.py, with the auxiliary head of Li+'s own model.py. "cifar-10/darts" and
+// "imagenet/darts" are quark0/darts@f276dd3, train.py and train_imagenet.py.
 var AsCode = map[string]Settings{
 	"cifar-10":       with(AsPaper["cifar-10"], func(s *Settings) { s.Batch, s.DropPath = 96, 0.2 }),
 	"cifar-10/darts": with(AsPaper["cifar-10"], func(s *Settings) { s.Batch, s.DropPath = 96, 0.2 }),
@@ -213,9 +204,8 @@ var AsCode = map[string]Settings{
 	}),
 }
 
-// AsQuick are settings that two cores can train in minutes, by data set: small
-// networks of few cells on small images, without the auxiliary head, which these
-// have no room for. Everything else is as in the paper.
+// AsQuick are settings that two cores can train in minutes, by data set: small networks of few cells on small images,
+// without the auxiliary head, which these have no room for. Everything else is as in the paper.
 var AsQuick = map[string]Settings{
 	"cifar-10": with(AsPaper["cifar-10"], func(s *Settings) {
 		s.Channels, s.Cells, s.Image, s.Auxiliary, s.Epochs, s.Batch = 8, 5, 16, 0, 10, 50
@@ -255,9 +245,8 @@ const lastEpochs = 5
 //	linear       η(E − 5 − e)/(E − 5), and in the last five epochs η(E − e)/(5(E − 5))
 //	exponential  η·Decayᵉ
 //
-// The second is that of PC-DARTS on ImageNet (train_imagenet.py:186-194), the
-// third DARTS'. PC-DARTS' CIFAR-10 cosine, under PyTorch from 1.1 on, is one
-// epoch ahead of this one.
+// The second is that of PC-DARTS on ImageNet (train_imagenet.py:186-194), the third DARTS'. PC-DARTS' CIFAR-10 cosine,
+// under PyTorch from 1.1 on, is one epoch ahead of this one.
 var Schedules = map[string]func(s Settings, epoch int) float64{
 	"cosine": func(s Settings, epoch int) float64 {
 		return bilevel.Cosine(s.LearningRate, s.LearningRateMin, epoch, s.Epochs)
@@ -289,8 +278,7 @@ func (s Settings) Rate(epoch int) float64 {
 // Drop is the probability with which an example loses a path in an epoch.
 func (s Settings) Drop(epoch int) float64 { return s.DropPath * float64(epoch) / float64(s.Epochs) }
 
-// Check returns every invalid setting. Whether images are large enough
-// is [supernet.NewDerived]'s to say.
+// Check returns every invalid setting. Whether images are large enough is [supernet.NewDerived]'s to say.
 func (s Settings) Check() error {
 	var errs []error
 	expect := func(ok bool, format string, args ...any) {
@@ -318,8 +306,7 @@ func (s Settings) Check() error {
 	return errors.Join(append(errs, s.Augment.Check(), s.Crop.Check())...)
 }
 
-// Network is the network of a genotype in these settings. It returns the errors
-// of [supernet.NewDerived].
+// Network is the network of a genotype in these settings. It returns the errors of [supernet.NewDerived].
 func (s Settings) Network(g supernet.Genotype, classes int) (*supernet.CellNet, error) {
 	return supernet.NewDerived(supernet.DerivedConfig{
 		Skeleton: supernet.Skeleton{

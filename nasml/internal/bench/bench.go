@@ -1,10 +1,8 @@
-// Package bench times the arithmetic of the figures, by itself and beside the
-// same arithmetic in JAX and PyTorch.
+// Package bench times the arithmetic of the figures, by itself and beside the same arithmetic in JAX and PyTorch.
 //
-// In a comparison everyone works on the same arrays, from the same initial
-// weights, in one run: first the losses are compared, so that all compute the
-// same thing, then the programs take turns, so that a slow moment of the
-// machine falls on all of them. Only ratios of one round are worth a claim.
+// In a comparison everyone works on the same arrays, from the same initial weights, in one run: first the losses are
+// compared, so that all compute the same thing, then the programs take turns, so that a slow moment of the machine
+// falls on all of them. Only ratios of one round are worth a claim.
 package bench
 
 import (

@@ -117,8 +117,7 @@ var (
 	}
 )
 
-// DartsFull is behind the README's claims. DartsQuick only shows that everything
-// works.
+// DartsFull is behind the README's claims. DartsQuick only shows that everything works.
 var (
 	DartsFull = DartsParams{
 		Timing: Timing{Rounds: 5}, Compared: dartsCompared,

@@ -1,9 +1,8 @@
 // Package checkpoint writes where a computation stands and reads it back bit
 // for bit: a head, which is a Go value in JSON, and the tensors of the state.
 //
-// The layout is the length of the head in bytes (8 bytes, little-endian), the
-// head, and the bytes of the tensors one after another. Shapes are not written:
-// who reads knows them. What keeps a checkpoint whole is left to the run store,
+// The layout is the length of the head in bytes (8 bytes, little-endian), the head, and the bytes of the tensors one
+// after another. Shapes are not written: who reads knows them. What keeps a checkpoint whole is left to the run store,
 // which puts a sum behind it.
 package checkpoint
 

@@ -19,11 +19,10 @@ type Filtered struct{ Z, Normal, Moments *Node }
 //
 //	z[i, j, m] = Σᵤᵥ꜀ max(0, scale x + shift)[i + u − p, j + v − p, c] kernel[u, v, c, m], p = (k − 1)/2,
 //
-// [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3;
-// that of 3 × 3 needs 16 products where the formula has 36 (Winograd's F(2, 3)), and
-// its rounding is some times that of the sum. Several 1 × 1 kernels read x once, and
-// the gradients in x are added up, from the last on, where they are. It panics if
-// shapes differ.
+// [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3; that of 3 × 3 needs 16
+// products where the formula has 36 (Winograd's F(2, 3)), and its rounding is some times that of the sum. Several 1 × 1
+// kernels read x once, and the gradients in x are added up, from the last on, where they are. It panics if shapes
+// differ.
 func Dense(x, affine *Node, kernels ...*Node) []Filtered {
 	return denseOf("dense", x, affine, kernels)
 }
@@ -151,10 +150,9 @@ func (w window) denseGradientForm(c Trilinear, before before, in []*Node) []*Nod
 //
 //	z[s, v, b, k] = Σⱼ x[s, b, j] w[s, j, v, k],
 //
-// x [S, B, D], w [S, D, V, K], z [S, V, B, K]: V variants of a matrix stand side by side.
-// Its kernel is for examples most numbers of which are 0, as the pixels of handwritten
-// digits: it leaves them out, so that 0 times ∞, or times what is no number, is 0. No
-// gradient passes to x. It panics if shapes differ.
+// x [S, B, D], w [S, D, V, K], z [S, V, B, K]: V variants of a matrix stand side by side. Its kernel is for examples
+// most numbers of which are 0, as the pixels of handwritten digits: it leaves them out, so that 0 times ∞, or times
+// what is no number, is 0. No gradient passes to x. It panics if shapes differ.
 func Sparse(x, w *Node) *Node {
 	mustMultiply("Sparse", x, w)
 	x = StopGradient(x)

@@ -286,12 +286,11 @@ func (s *Search) advance(state []*tensors.Tensor, step int) (next, rest []*tenso
 	return next, rest, s.putBack(next, state, rest[len(rest)-1])
 }
 
-// halves computes a step whose weights go first and leaves those alone that nobody
-// sampled, before the architecture's pass sees them. The same program does it in
-// three parts: a step while the architecture rests, which moves the weights; one at
-// learning rate 0 with the validation batch in both places, which moves the
-// architecture; and one more of these while it rests, which moves the running
-// statistics as the architecture's pass does. noise is that of the validation batch.
+// halves computes a step whose weights go first and leaves those alone that nobody sampled, before the architecture's
+// pass sees them. The same program does it in three parts: a step while the architecture rests, which moves the
+// weights; one at learning rate 0 with the validation batch in both places, which moves the architecture; and one more
+// of these while it rests, which moves the running statistics as the architecture's pass does. noise is that of the
+// validation batch.
 func (s *Search) halves(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor], noise Array) (
 	next, rest []*tensors.Tensor, err error,
 ) {
@@ -377,9 +376,8 @@ func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) er
 	return nil
 }
 
-// step is the step of a search as a graph: the new state, then the training and
-// validation losses, and, for a comparison, the logits of both, the
-// architecture's gradient, the weights' gradients and what was chosen in the
+// step is the step of a search as a graph: the new state, then the training and validation losses, and, for a
+// comparison, the logits of both, the architecture's gradient, the weights' gradients and what was chosen in the
 // weights' pass.
 func (s *Search) step(in []*Node) []*Node {
 	next, o := s.program.Graph(in)

@@ -1,11 +1,9 @@
-// Package halving has the elimination schedules of hyperparameter search:
-// Algorithm 1 of Khodak+ 2020 (one solve with shared weights a round, arms
-// halved at the median of their validation scores), its fast variant with a
-// growing feature dimension, random search, successive halving and Hyperband.
+// Package halving has the elimination schedules of hyperparameter search: Algorithm 1 of Khodak+ 2020 (one solve with
+// shared weights a round, arms halved at the median of their validation scores), its fast variant with a growing
+// feature dimension, random search, successive halving and Hyperband.
 //
-// What an arm is and how it is scored is the caller's: an arm is any type, and
-// a score is a number of which the lower is better. The package decides who is
-// tried, with what, and who stays. It knows no other package of ours.
+// What an arm is and how it is scored is the caller's: an arm is any type, and a score is a number of which the lower
+// is better. The package decides who is tried, with what, and who stays. It knows no other package of ours.
 package halving
 
 import (
@@ -21,32 +19,27 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Rules are the readings of Algorithm 1, of Fast Weight-Sharing and of the
-// baselines in which the paper and its authors' code differ, or which the
-// paper leaves open. [Differences] lists those of two rules.
+// Rules are the readings of Algorithm 1, of Fast Weight-Sharing and of the baselines in which the paper and its
+// authors' code differ, or which the paper leaves open. [Differences] lists those of two rules.
 type Rules struct {
-	// Score is what the caller's solve should return of a validation point:
-	// "loss" or "error" (0 or 1).
+	// Score is what the caller's solve should return of a validation point: "loss" or "error" (0 or 1).
 	Score string `json:"score"`
 
-	// Ties says who stays where scores at the median are equal: "half" keeps
-	// ⌈n/2⌉ of the n arms, the tied ones at random; "all" keeps every arm with
-	// a score at or below the median; "first-round" keeps them all too, but
-	// trims at random to half of the initial arms, which acts in round 1 only.
+	// Ties says who stays where scores at the median are equal: "half" keeps ⌈n/2⌉ of the n arms, the tied ones at
+	// random; "all" keeps every arm with a score at or below the median; "first-round" keeps them all too, but trims at
+	// random to half of the initial arms, which acts in round 1 only.
 	Ties string `json:"ties"`
 
 	// Empty is the score of an arm that no validation point was assigned to:
 	// "worst" (+∞), or "wrong", that of an arm that is always wrong: 1.
 	Empty string `json:"empty"`
 
-	// Full says which shared solve of Fast Weight-Sharing has all d features:
-	// the "last-round", or none, so that only the "retraining" of the winner
-	// has them.
+	// Full says which shared solve of Fast Weight-Sharing has all d features: the "last-round", or none, so that only
+	// the "retraining" of the winner has them.
 	Full string `json:"full"`
 
-	// Incumbent says which scores count for the best arm of successive
-	// halving and Hyperband: "any" score, at whatever resource it was found,
-	// or only those that were "promoted" to the next rung.
+	// Incumbent says which scores count for the best arm of successive halving and Hyperband: "any" score, at whatever
+	// resource it was found, or only those that were "promoted" to the next rung.
 	Incumbent string `json:"incumbent"`
 
 	// Tied says which of two arms with the same score a rung of successive
@@ -99,8 +92,7 @@ func Differences(a, b Rules) (all []string) {
 	return all
 }
 
-// Rounds is the number of rounds that leave one of n arms, ⌈log₂ n⌉: 0 for one
-// arm, 8 for 256.
+// Rounds is the number of rounds that leave one of n arms, ⌈log₂ n⌉: 0 for one arm, 8 for 256.
 func Rounds(n int) int {
 	rounds := 0
 	for left := n; left > 1; left = (left + 1) / 2 {
@@ -113,9 +105,8 @@ func Rounds(n int) int {
 //
 //	dₜ = ⌈d·growth^−(rounds−t)⌉,  t = 1 … rounds ,
 //
-// so that the last one has all d; where full is "retraining" every round has
-// one power less, and only the training of the winner has d. Growth 1 is
-// Algorithm 1 itself; Fast Weight-Sharing has √2.
+// so that the last one has all d; where full is "retraining" every round has one power less, and only the training of
+// the winner has d. Growth 1 is Algorithm 1 itself; Fast Weight-Sharing has √2.
 func Dims(d, rounds int, growth float64, full string) ([]int, error) {
 	switch {
 	case d < 1 || rounds < 0:
@@ -147,9 +138,8 @@ type Rung struct {
 	Resource int `json:"resource"`
 }
 
-// Ladder is the rungs of one bracket of successive halving from n arms with
-// the resource r each: ⌊n/ηⁱ⌋ arms with ⌊r·ηⁱ⌋, at most the largest resource,
-// while there are arms and resource is left to grow.
+// Ladder is the rungs of one bracket of successive halving from n arms with the resource r each: ⌊n/ηⁱ⌋ arms with
+// ⌊r·ηⁱ⌋, at most the largest resource, while there are arms and resource is left to grow.
 func Ladder(n int, r float64, eta, largest int) ([]Rung, error) {
 	if n < 1 || !(r >= 1) || eta < 2 || float64(largest) < r {
 		return nil, fmt.Errorf(
@@ -172,14 +162,12 @@ type Try struct {
 	Best     int     // place in the tries of the best one so far, by Rules.Incumbent; −1: none yet
 }
 
-// Hyperband runs ladders one after the other, each with arms of its own from the
-// front of those that are left (Li et al. 2018, Algorithm 1): the first arms of
-// its first rung are evaluated, and the best of each rung go on to the next one.
-// One ladder is successive halving, and one of a single rung random search.
+// Hyperband runs ladders one after the other, each with arms of its own from the front of those that are left (Li et
+// al. 2018, Algorithm 1): the first arms of its first rung are evaluated, and the best of each rung go on to the next
+// one. One ladder is successive halving, and one of a single rung random search.
 //
-// It returns an error if rungs want more arms than are left or than the one before
-// has, if a score is NaN or evaluate fails, or if ctx ends; the tries before are
-// returned.
+// It returns an error if rungs want more arms than are left or than the one before has, if a score is NaN or evaluate
+// fails, or if ctx ends; the tries before are returned.
 func Hyperband[A any](
 	ctx context.Context, arms []A, ladders [][]Rung, rules Rules, evaluate Evaluate[A],
 ) (tries []Try, err error) {
@@ -301,20 +289,16 @@ type Trace struct {
 	Winner int       // by its place in the initial arms
 }
 
-// WeightSharing is Algorithm 1 of Khodak+ 2020 with a feature dimension a
-// round (see [Dims]): in round t every example is assigned an arm, one solve
-// trains the shared weights, s_c is the mean of the arm's own validation
-// examples,
+// WeightSharing is Algorithm 1 of Khodak+ 2020 with a feature dimension a round (see [Dims]): in round t every example
+// is assigned an arm, one solve trains the shared weights, s_c is the mean of the arm's own validation examples,
 //
 //	s_c = (1/|V_c|) Σ_{V_c} ℓ ,  C ← {c ∈ C : s_c ≤ Median(s)} .
 //
-// One arm is its own winner without a solve. Where ties leave more than one
-// arm, the lowest score of the last round wins. All draws come from rng; solve
-// may keep what is in the round.
+// One arm is its own winner without a solve. Where ties leave more than one arm, the lowest score of the last round
+// wins. All draws come from rng; solve may keep what is in the round.
 //
-// It returns an error if there is no arm or no validation example, a rule is not
-// known, dims has not one dimension a round, a score is NaN, and where solve
-// fails; then, and where ctx ends, the trace has the rounds before.
+// It returns an error if there is no arm or no validation example, a rule is not known, dims has not one dimension a
+// round, a score is NaN, and where solve fails; then, and where ctx ends, the trace has the rounds before.
 func WeightSharing[A any](
 	ctx context.Context, arms []A, points Points, dims []int, rules Rules, rng *rand.Rand, solve Solve[A],
 ) (*Trace, error) {
@@ -391,10 +375,9 @@ func judge(
 	return o, nil
 }
 
-// Means is the mean value of each of n cells and how many values it has: cells
-// says which cell a value belongs to. The mean of an empty cell is +∞, or 1
-// where empty is "wrong". It returns an error if a value is NaN or a cell is
-// outside 0…n−1.
+// Means is the mean value of each of n cells and how many values it has: cells says which cell a value belongs to. The
+// mean of an empty cell is +∞, or 1 where empty is "wrong". It returns an error if a value is NaN or a cell is outside
+// 0…n−1.
 func Means(cells []int, values []float64, n int, empty string) (means []float64, counts []int, err error) {
 	means, counts = make([]float64, n), make([]int, n)
 	for i, c := range cells {
@@ -420,9 +403,8 @@ func Means(cells []int, values []float64, n int, empty string) (means []float64,
 	return means, counts, nil
 }
 
-// ranking sorts the arms by score. Equal ones are in random order where the
-// rule trims them to half, so that the best arm always stays; else the first
-// one comes first.
+// ranking sorts the arms by score. Equal ones are in random order where the rule trims them to half, so that the best
+// arm always stays; else the first one comes first.
 func ranking(scores []float64, ties string, rng *rand.Rand) []int {
 	order := trial.Indices(0, len(scores))
 	if ties == "half" {

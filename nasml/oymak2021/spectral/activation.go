@@ -232,8 +232,7 @@ func (r Rule) Mean(f func(float64) float64) float64 {
 	return sum
 }
 
-// Hermite are the coefficients of f in the normalised Hermite polynomials of
-// the probabilists,
+// Hermite are the coefficients of f in the normalised Hermite polynomials of the probabilists,
 //
 //	c_k = E[f(g) He_k(g)] / √k!,  k = 0…degree,
 //
@@ -337,9 +336,8 @@ func (s Split) Theta(alpha []float64) ([]float64, error) {
 //	F(α) = (1/ñ) ‖Z̃_αθ_α − ỹ‖² ,
 //	∂F/∂α = (2/ñ) [ Σᵢ rᵢ X̃ᵢθ + Σᵢ cᵢ Xᵢw − Σᵢ eᵢ Xᵢθ ] ,
 //
-// with r = Z̃θ − ỹ, b = Z̃ᵀr, e = (ZZᵀ+λI)⁻¹Zb and w = b − Zᵀe. It is the implicit
-// derivative for λ > 0 and that of the pseudo-inverse for λ = 0, where F does
-// not depend on the length of α.
+// with r = Z̃θ − ỹ, b = Z̃ᵀr, e = (ZZᵀ+λI)⁻¹Zb and w = b − Zᵀe. It is the implicit derivative for λ > 0 and that of the
+// pseudo-inverse for λ = 0, where F does not depend on the length of α.
 func (s Split) Loss(alpha []float64) (loss float64, grad []float64, err error) {
 	z, chol, c, theta, err := s.lower(alpha)
 	if err != nil {

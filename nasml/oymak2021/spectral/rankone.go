@@ -57,8 +57,7 @@ func (d Examples) pass(ctx context.Context, visit func(part, i int, x []float64,
 //
 //	M̂ = Σᵢ yᵢ Xᵢ ∈ ℝ^{h×p} ,
 //
-// in one pass over the examples; each is made and forgotten. It keeps four
-// matrices of M̂'s size.
+// in one pass over the examples; each is made and forgotten. It keeps four matrices of M̂'s size.
 func Moment(ctx context.Context, d Examples) (*mat.Dense, error) {
 	var sums [parts][]float64
 	for part := range sums {
@@ -120,9 +119,8 @@ var ErrNoDirection = errors.New("spectral: the matrix is 0, so that no direction
 //
 //	θ = Z⁺y = argmin { ‖θ‖₂ : ‖y − Zθ‖₂ least } ,
 //
-// for Z ∈ ℝ^{n×p} of any shape and rank. Where Z has fewer rows than columns and
-// is well conditioned it is Zᵀ(ZZᵀ)⁻¹y, else it comes from a singular value
-// decomposition without the singular values below max(n, p)·ε·σ₁.
+// for Z ∈ ℝ^{n×p} of any shape and rank. Where Z has fewer rows than columns and is well conditioned it is Zᵀ(ZZᵀ)⁻¹y,
+// else it comes from a singular value decomposition without the singular values below max(n, p)·ε·σ₁.
 func MinNorm(z *mat.Dense, y []float64) ([]float64, error) {
 	n, p := z.Dims()
 	if len(y) != n {
@@ -208,20 +206,16 @@ func RankOneRisk(alpha, theta, alphaStar, thetaStar []float64, cov mat.Symmetric
 		form(alpha, alpha)*floats.Dot(theta, theta)
 }
 
-// RankOneLaw draws what the two-stage algorithm of Oymak+ 2021, Section 5, gives
-// on i.i.d. standard normal features, without drawing the features: its results
-// have the same law as those of Moment, TopLeft, Projected and MinNorm, in
-// O(h²) numbers instead of 2nhp. N is n of each of the two sets, Noise the
-// standard deviation σ of the labels' noise.
+// RankOneLaw draws what the two-stage algorithm of Oymak+ 2021, Section 5, gives on i.i.d. standard normal features,
+// without drawing the features: its results have the same law as those of Moment, TopLeft, Projected and MinNorm, in
+// O(h²) numbers instead of 2nhp. N is n of each of the two sets, Noise the standard deviation σ of the labels' noise.
 //
-// By rotation α* = e₁ and θ* = e₁. Given the labels ỹ of the validation set,
-// with S = ‖ỹ‖² ~ (1+σ²)χ²ₙ,
+// By rotation α* = e₁ and θ* = e₁. Given the labels ỹ of the validation set, with S = ‖ỹ‖² ~ (1+σ²)χ²ₙ,
 //
 //	M̂ = S/(1+σ²)·e₁e₁ᵀ + √S·G,   G i.i.d. standard normal, but G₁₁ of variance σ²/(1+σ²),
 //
-// because only the entry (1,1) of a feature matrix tells of its label. So
-// M̂M̂ᵀ = mmᵀ + S·LLᵀ with m the first column of M̂ and LLᵀ a Wishart matrix of
-// p−1 degrees of freedom (Bartlett's L is triangular). In the second stage the
+// because only the entry (1,1) of a feature matrix tells of its label. So M̂M̂ᵀ = mmᵀ + S·LLᵀ with m the first column
+// of M̂ and LLᵀ a Wishart matrix of p−1 degrees of freedom (Bartlett's L is triangular). In the second stage the
 // features along α̂ are normal, y = ρZθ* + √(1−ρ²)·w + noise, and
 //
 //	risk = 1 + σ² − ρ²B + (1−ρ²+σ²)T    for p ≥ n,
@@ -299,19 +293,17 @@ func (l RankOneLaw) drawRisk(rng *rand.Rand, rho2 float64) float64 {
 //
 //	ρ² → (1 − ph/m²)₊ / (1 + h/m),   m = n/(1+σ²) .
 //
-// M̂/√(Sp) is a spike of size √(m/p) in a normalized h×p noise matrix, and the
-// formula is that of Benaych-Georges and Nadakuditi (2012) for its left singular
-// vector: it begins to show at ph = m². Oymak+ 2021, Theorem 4, has the bound
-// 1 − 64p̄h̄ for σ = 0.
+// M̂/√(Sp) is a spike of size √(m/p) in a normalized h×p noise matrix, and the formula is that of Benaych-Georges and
+// Nadakuditi (2012) for its left singular vector: it begins to show at ph = m². Oymak+ 2021, Theorem 4, has the bound 1
+// − 64p̄h̄ for σ = 0.
 func CorrelationLimit(pBar, hBar, noise float64) float64 {
 	v := 1 + noise*noise
 	pBar, hBar = pBar*v, hBar*v
 	return max(0, 1-pBar*hBar) / (1 + hBar)
 }
 
-// ExpectedRisk is the exact mean risk of least squares of least norm along a
-// direction of correlation ρ, on n standard normal examples in ℝᵖ with label
-// noise of variance σ². With r = 1 − ρ² + σ²,
+// ExpectedRisk is the exact mean risk of least squares of least norm along a direction of correlation ρ, on n standard
+// normal examples in ℝᵖ with label noise of variance σ². With r = 1 − ρ² + σ²,
 //
 //	1 + σ² − ρ²·n/p + r·n/(p−n−1)   for p > n+1,
 //	r·(1 + p/(n−p−1))               for p < n−1,

@@ -17,9 +17,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// instance is a feature-map selection problem of which every population risk is
-// known exactly: 𝒟 has finitely many atoms x of equal probability, labels
-// y = ±1 with E[y|x] = f*(x), and the configurations are bandwidths of random
+// instance is a feature-map selection problem of which every population risk is known exactly: 𝒟 has finitely many
+// atoms x of equal probability, labels y = ±1 with E[y|x] = f*(x), and the configurations are bandwidths of random
 // Fourier features φ_c(x) = √(2/d)·cos(√(2γ_c)·Wx + b).
 type instance struct {
 	x      *mat.Dense // [N, inputs] atoms
@@ -39,9 +38,8 @@ type InstanceParams struct {
 	Exact   bool    `json:"exact"`   // f* of the kernel itself, and not of its random features
 }
 
-// newInstance draws an instance. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the
-// Gaussian kernel, else ⟨w*, φ_{c*}(x)⟩ with w* = Σⱼ ±φ_{c*}(zⱼ), so that w*
-// is the population's minimiser; both are scaled to max |f*| = Top.
+// newInstance draws an instance. With p.Exact the target is Σⱼ ±k(x, zⱼ) of the Gaussian kernel, else ⟨w*, φ_{c*}(x)⟩
+// with w* = Σⱼ ±φ_{c*}(zⱼ), so that w* is the population's minimiser; both are scaled to max |f*| = Top.
 func newInstance(p InstanceParams, seed uint64) *instance {
 	rng := trial.RNG(seed, "world")
 	w := &instance{x: gaussian(rng, p.Support, p.Inputs), w: gaussian(rng, p.Dim, p.Inputs),
@@ -133,9 +131,8 @@ func (s sample) rows(phi *mat.Dense) *mat.Dense {
 	return rows
 }
 
-// fit is argmin_w λ‖w‖² + Σ(⟨w, φ(x)⟩ − y)² over a sample, evaluated at all
-// atoms, and its objective. It solves with the smaller of ΦᵀΦ + λI and
-// ΦΦᵀ + λI; λ = 0 takes the solution of least norm.
+// fit is argmin_w λ‖w‖² + Σ(⟨w, φ(x)⟩ − y)² over a sample, evaluated at all atoms, and its objective. It solves with
+// the smaller of ΦᵀΦ + λI and ΦΦᵀ + λI; λ = 0 takes the solution of least norm.
 func fit(phi *mat.Dense, s sample, lambda float64) (f []float64, objective float64, err error) {
 	atoms, d := phi.Dims()
 	n := len(s.at)
@@ -202,8 +199,7 @@ func solveShifted(out *mat.VecDense, a mat.Matrix, lambda float64, b *mat.VecDen
 	return nil
 }
 
-// clip bounds a prediction by the range of the labels, so that the squared
-// loss is at most B = 4.
+// clip bounds a prediction by the range of the labels, so that the squared loss is at most B = 4.
 func clip(v float64) float64 { return max(-1, min(1, v)) }
 
 const lossBound = 4 // B of the squared loss of predictions in [−1, 1] and labels ±1
@@ -238,9 +234,8 @@ func empirical(f []float64, s sample) float64 {
 	return sum / float64(len(s.at))
 }
 
-// gammas is a logarithmic grid over a range that has best in the place of its
-// nearest point, which is moved to the front; the others follow in an order
-// drawn from rng, so that the first k are |C| = k configurations with c*.
+// gammas is a logarithmic grid over a range that has best in the place of its nearest point, which is moved to the
+// front; the others follow in an order drawn from rng, so that the first k are |C| = k configurations with c*.
 func gammas(n int, ends [2]float64, best float64, rng *rand.Rand) []float64 {
 	lo, hi := ends[0], ends[1]
 	g := make([]float64, n)
@@ -276,11 +271,9 @@ type Cover struct {
 	Members  int            `json:"members"`
 }
 
-// Run gives, for every ε, an upper and a lower bound of Λ for the regularised
-// problem, of which every version space is one function, and a lower bound of
-// Λ without regularisation, from so many members of one version space: the
-// solution of least norm plus random steps of the same length in the null
-// space of the training features.
+// Run gives, for every ε, an upper and a lower bound of Λ for the regularised problem, of which every version space is
+// one function, and a lower bound of Λ without regularisation, from so many members of one version space: the solution
+// of least norm plus random steps of the same length in the null space of the training features.
 func (t Cover) Run(seed uint64) (trial.Result, error) {
 	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "cover")
@@ -350,10 +343,9 @@ func supDistances(functions [][]float64) [][]float64 {
 	return d
 }
 
-// cliqueCover covers all points by sets of diameter at most the given one,
-// greedily. In the sup norm a set lies in a ball of radius ε exactly where its
-// diameter is at most 2ε (its midrange is a centre), so that this is an upper
-// bound of N(·, ε).
+// cliqueCover covers all points by sets of diameter at most the given one, greedily. In the sup norm a set lies in a
+// ball of radius ε exactly where its diameter is at most 2ε (its midrange is a centre), so that this is an upper bound
+// of N(·, ε).
 func cliqueCover(d [][]float64, diameter float64) int {
 	left := trial.Indices(0, len(d))
 	sets := 0
@@ -386,9 +378,8 @@ func neighbours(d [][]float64, i int, among []int, within float64) int {
 	return n
 }
 
-// packing is the size of a greedy set of points farther apart than the given
-// distance. No two of them fit into one ball of half of it, so that this is a
-// lower bound of the covering number.
+// packing is the size of a greedy set of points farther apart than the given distance. No two of them fit into one ball
+// of half of it, so that this is a lower bound of the covering number.
 func packing(d [][]float64, apart float64) int {
 	var set []int
 	for i := range d {
@@ -409,9 +400,8 @@ type Tight struct {
 	Delta  float64 `json:"delta"`
 }
 
-// Run gives for every |C| the mean over draws of max_c (ℓ_𝒟 − ℓ_V) and the
-// share of draws beyond the deviation term √((2/|V|)(log|C| + log(1/δ))) and
-// beyond Hoeffding's √((log|C| + log(1/δ))/(2|V|)).
+// Run gives for every |C| the mean over draws of max_c (ℓ_𝒟 − ℓ_V) and the share of draws beyond the deviation term
+// √((2/|V|)(log|C| + log(1/δ))) and beyond Hoeffding's √((log|C| + log(1/δ))/(2|V|)).
 func (t Tight) Run(seed uint64) (trial.Result, error) {
 	rng := trial.RNG(seed, "uniform")
 	most := slices.Max(t.Counts)
@@ -447,8 +437,7 @@ func coins(n int, rng *rand.Rand) int {
 	return heads + bits.OnesCount64(rng.Uint64()&(1<<n-1))
 }
 
-// Ball is Theorem A.1 on the class of all functions with |h| ≤ ε, one
-// ball, under the L-Lipschitz loss min(1, L·|h|).
+// Ball is Theorem A.1 on the class of all functions with |h| ≤ ε, one ball, under the L-Lipschitz loss min(1, L·|h|).
 type Ball struct {
 	Part      string    `json:"part"` // "ball"
 	Lipschitz []float64 `json:"lipschitz"`
@@ -458,9 +447,8 @@ type Ball struct {
 	Draws     int       `json:"draws"`
 }
 
-// Run gives for every L the share of samples with sup_h |ℓ_𝒟 − ℓ_S| ≥ 3ε. The
-// supremum is known: the empirical and the population risk are as far apart as
-// can be for h = ε on the sampled atoms and 0 elsewhere.
+// Run gives for every L the share of samples with sup_h |ℓ_𝒟 − ℓ_S| ≥ 3ε. The supremum is known: the empirical and the
+// population risk are as far apart as can be for h = ε on the sampled atoms and 0 elsewhere.
 func (t Ball) Run(seed uint64) (trial.Result, error) {
 	rng := trial.RNG(seed, "ball")
 	broken := make([]float64, len(t.Lipschitz))

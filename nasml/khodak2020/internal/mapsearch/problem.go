@@ -34,13 +34,11 @@ type Setting struct {
 	Lambda  float64 `json:"lambda"`           // λ of λ‖w‖² + Σℓ
 	Tol     float64 `json:"tol"`              // of the solver: LSQR or the SVM
 	Epochs  int     `json:"epochs,omitempty"` // of the SVM at most
-	// Tokenizer is the third one of reviews, which the two readings differ in;
-	// empty: "treebank".
+	// Tokenizer is the third one of reviews, which the two readings differ in; empty: "treebank".
 	Tokenizer string `json:"tokenizer,omitempty"`
 }
 
-// Data are the examples of a task, of which every trial makes a problem with
-// its own pool of configurations.
+// Data are the examples of a task, of which every trial makes a problem with its own pool of configurations.
 type Data interface {
 	problem(s Setting, configs int, seed uint64) problem
 }
@@ -60,14 +58,12 @@ type cost struct{ seconds, madds float64 }
 
 func (c *cost) add(d cost) { c.seconds += d.seconds; c.madds += d.madds }
 
-// problem is feature map selection on one data set, with a drawn pool of
-// configurations.
+// problem is feature map selection on one data set, with a drawn pool of configurations.
 type problem interface {
 	// points are the examples of each split.
 	points(s split) int
-	// train fits one classifier on the training examples, example i under
-	// configuration of[i] of the pool (one for all: a list of length 1), on d
-	// features. The draws of the features are those of seed.
+	// train fits one classifier on the training examples, example i under configuration of[i] of the pool (one for all:
+	// a list of length 1), on d features. The draws of the features are those of seed.
 	train(ctx context.Context, of []int, d int, seed uint64, alone bool) (model, cost, error)
 }
 
@@ -100,10 +96,8 @@ func imageConfigs(n int, seed uint64) []features.FourierConfig {
 	return out
 }
 
-// reviewConfigs draws n configurations of Appendix B.2.2. As the code reads
-// it, tokenizing on spaces takes punctuation away, the third tokenizer is
-// NLTK's, and every configuration has a hash of its own where s.Fresh asks for
-// that.
+// reviewConfigs draws n configurations of Appendix B.2.2. As the code reads it, tokenizing on spaces takes punctuation
+// away, the third tokenizer is NLTK's, and every configuration has a hash of its own where s.Fresh asks for that.
 func reviewConfigs(n int, seed uint64, s Setting) []features.NGramConfig {
 	rng := trial.RNG(seed, "review configurations")
 	spaces := "whitespace"
@@ -143,8 +137,7 @@ type imageProblem struct {
 	keep    int64 // bytes of features that stay on the device
 }
 
-// Images are the examples of a split: labels, and the pixels of each image, 0
-// to 255.
+// Images are the examples of a split: labels, and the pixels of each image, 0 to 255.
 type Images struct {
 	Labels []uint8
 	Pixels func(i int) []uint8 // there is at least one image
@@ -154,9 +147,8 @@ type Images struct {
 // are in front of it: 40,000 of 50,000 (Appendix B.2.1).
 func ValidFrom(n int) int { return min(40000, n*4/5) }
 
-// NewImages makes the training, validation and test images a task. Its features
-// are computed by the engine, where up to keep bytes of them stay. It is an
-// error if the scaling of the features cannot be fitted.
+// NewImages makes the training, validation and test images a task. Its features are computed by the engine, where up to
+// keep bytes of them stay. It is an error if the scaling of the features cannot be fitted.
 func NewImages(engine *features.Engine, splits [3]Images, keep int64) (Data, error) {
 	p := &imageProblem{engine: engine, keep: keep}
 	for s, part := range splits {
@@ -349,20 +341,17 @@ func (m *reviewModel) values(ctx context.Context, s split, of []int) (losses, er
 	return losses, errs, nil
 }
 
-// Signal is Figure 1 of a task: configurations with shared weights and by
-// themselves.
+// Signal is Figure 1 of a task: configurations with shared weights and by themselves.
 type Signal struct {
 	Setting
 	Configs int `json:"configs"`
 	Dim     int `json:"dim"` // d
 }
 
-// Run trains with the random streams of a seed and calls step after every solve,
-// [Signal.Calls] of them. It returns the accuracy of every configuration with the
-// shared weights of the first round, and by itself, on the whole validation set
-// ("shared", "alone"), the accuracy on the examples that were assigned to it
-// ("cell", −1 where there were none), and what the shared solve and the mean one
-// by itself took.
+// Run trains with the random streams of a seed and calls step after every solve, [Signal.Calls] of them. It returns the
+// accuracy of every configuration with the shared weights of the first round, and by itself, on the whole validation
+// set ("shared", "alone"), the accuracy on the examples that were assigned to it ("cell", −1 where there were none),
+// and what the shared solve and the mean one by itself took.
 func (t Signal) Run(ctx context.Context, data Data, seed uint64, step func(note string)) (trial.Result, error) {
 	return signal(ctx, data.problem(t.Setting, t.Configs, seed), t.Configs, t.Dim, seed, step)
 }

@@ -116,8 +116,7 @@ func (t *trainer) advance(p *Progress) error {
 	return t.checkFinite(p.Losses[p.Epoch-1])
 }
 
-// call trains up to the batch to. The state is donated: the device may write
-// the new weights over the old ones.
+// call trains up to the batch to. The state is donated: the device may write the new weights over the old ones.
 func (t *trainer) call(p *Progress, to int) error {
 	t.setOrder(p.Epoch)
 	if p.Sum == nil {
@@ -319,9 +318,8 @@ func gradients(loss *Node, of []*Node) []*Node {
 	return Gradient(total, of...)
 }
 
-// optimizers by name. sgd: w ← w − η∇. momentum: m ← μm + ∇, w ← w − ηm (as
-// torch.optim.SGD). adam: Kingma & Ba 2015, Algorithm 1, β = (0.9, 0.999),
-// ε = 1e-8.
+// optimizers by name. sgd: w ← w − η∇. momentum: m ← μm + ∇, w ← w − ηm (as torch.optim.SGD). adam: Kingma & Ba 2015,
+// Algorithm 1, β = (0.9, 0.999), ε = 1e-8.
 var optimizers = map[string]func(n Network) bilevel.Rule{
 	"sgd": func(n Network) bilevel.Rule {
 		return bilevel.Each(0, func(w, grad *Node, _ []*Node, _ bilevel.Move) (*Node, []*Node) {
