@@ -137,32 +137,23 @@ func pluginPathOf(config string) string {
 // findPlugin looks for a file in the folders that the environment names. Where it names none, it looks for pjrt/file in
 // the set-up's folder: $NASML_SETUP where it is set, else .nasml in the working directory and above it.
 func findPlugin(file string) string {
-	if folders := os.Getenv(pluginPathEnv); folders != "" {
-		for _, dir := range filepath.SplitList(folders) {
-			path := filepath.Join(dir, file)
-			if _, err := os.Stat(path); err == nil && filepath.IsAbs(path) {
-				return path
-			}
+	dir, _ := os.Getwd() // empty if it is gone: then nothing is above it
+	var folders []string
+	if named, made := os.Getenv(pluginPathEnv), os.Getenv(setupEnv); named != "" {
+		folders = filepath.SplitList(named)
+	} else if made != "" {
+		abs, _ := filepath.Abs(filepath.Join(made, "pjrt"))
+		folders = []string{abs}
+	} else {
+		for above := ""; above != dir; dir = filepath.Dir(dir) {
+			folders, above = append(folders, filepath.Join(dir, ".nasml", "pjrt")), dir
 		}
-		return ""
 	}
-	if made := os.Getenv(setupEnv); made != "" {
-		path, err := filepath.Abs(filepath.Join(made, "pjrt", file))
-		if _, statErr := os.Stat(path); err != nil || statErr != nil {
-			return ""
-		}
-		return path
-	}
-	dir, err := os.Getwd()
-	for err == nil {
-		path := filepath.Join(dir, ".nasml", "pjrt", file)
-		if _, statErr := os.Stat(path); statErr == nil {
+	for _, folder := range folders {
+		path := filepath.Join(folder, file)
+		if _, err := os.Stat(path); err == nil && filepath.IsAbs(path) {
 			return path
 		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
 	}
 	return ""
 }

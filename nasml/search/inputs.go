@@ -34,10 +34,7 @@ func (p Shares) of(images int, rng *rand.Rand) (train, validation, test []int, e
 		return nil, nil, nil, fmt.Errorf("Parts need %d images, %d for the weights, %d for the architecture and %d to "+
 			"test on, got %d", want, p.Train, p.Validation, p.Test, images)
 	}
-	all := make([]int, images)
-	for i := range all {
-		all[i] = i
-	}
+	all := trial.Indices(0, images)
 	if rng != nil {
 		rng.Shuffle(images, func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}

@@ -166,7 +166,7 @@ func autoDL(method, program string) Settings {
 	})
 }
 
-func with(s Settings, change func(*Settings)) Settings {
+func with[S any](s S, change func(*S)) S {
 	change(&s)
 	return s
 }

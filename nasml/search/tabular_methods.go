@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/nasml/lab/nasml/trial"
 )
 
 // tabularRun is a run that goes on.
@@ -344,10 +346,7 @@ func gathered[T any](all []T, places []int) []T {
 
 // ascending returns the indices of the losses, the lowest first.
 func ascending(losses []float64) []int {
-	order := make([]int, len(losses))
-	for i := range order {
-		order[i] = i
-	}
+	order := trial.Indices(0, len(losses))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(losses[a], losses[b]) })
 	return order
 }

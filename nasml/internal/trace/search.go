@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -77,30 +78,19 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		args := anys(batch)
-		for _, t := range state {
-			donated, err := DonateTensorBuffer(t, s.backend, 0)
-			if err != nil {
-				return nil, 0, fmt.Errorf("donating the state: %w", err)
-			}
-			args = append(args, donated)
-		}
-		out, err := s.exec.Call(args...)
+		next, seen, err := device.Step(s.backend, s.exec, anys(batch), state)
 		if err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
-		state = out[:len(state)]
-		loss, err := arrayOf(out[len(state)])
+		loss, err := device.Values(seen[0])
 		if err != nil {
 			return nil, 0, err
 		}
-		losses = append(losses, loss.Values[0])
+		state, losses = next, append(losses, loss[0])
 	}
 	took = time.Since(begin)
-	for _, t := range state {
-		if err := t.FinalizeAll(); err != nil {
-			return nil, 0, fmt.Errorf("freeing the state: %w", err)
-		}
+	if err := device.Free(state...); err != nil {
+		return nil, 0, fmt.Errorf("freeing the state: %w", err)
 	}
 	return losses, took, nil
 }
@@ -146,21 +136,17 @@ func (a Array) tensor(dtype dtypes.DType) *tensors.Tensor {
 	if dtype == dtypes.Float64 {
 		return tensors.FromFlatDataAndDimensions(slices.Clone(a.Values), a.Dims...)
 	}
-	return tensors.FromFlatDataAndDimensions(converted[float32](a.Values), a.Dims...)
+	return tensors.FromFlatDataAndDimensions(Converted[float32](a.Values), a.Dims...)
 }
 
 func (a Array) labels() *tensors.Tensor {
-	return tensors.FromFlatDataAndDimensions(converted[int32](a.Values), len(a.Values))
+	return tensors.FromFlatDataAndDimensions(Converted[int32](a.Values), len(a.Values))
 }
 
 func arrayOf(t *tensors.Tensor) (Array, error) {
-	dims := t.Shape().Dimensions
-	if t.DType() == dtypes.Float64 {
-		values, err := tensors.CopyFlatData[float64](t)
-		return Array{Type: "<f8", Dims: dims, Values: values}, err
-	}
-	values, err := tensors.CopyFlatData[float32](t)
-	return Float32(values, dims...), err
+	values, err := device.Values(t)
+	kind := map[bool]string{false: "<f4", true: "<f8"}[t.DType() == dtypes.Float64]
+	return Array{Type: kind, Dims: t.Shape().Dimensions, Values: values}, err
 }
 
 // foreign are the dimensions of one of our weights in a trace: convolutions [height, width, in, out] become [out, in,

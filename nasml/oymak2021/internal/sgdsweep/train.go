@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
@@ -129,7 +128,7 @@ func (t *trainer) call(p *Progress, to int) error {
 		return err
 	}
 	p.state = next
-	p.Sum, err = float64s(report[0])
+	p.Sum, err = device.Values(report[0])
 	return err
 }
 
@@ -162,7 +161,7 @@ func (s *Sweep) distances(p *Progress) ([][]float64, error) {
 		distances[j] = make([]float64, len(s.deltas))
 	}
 	for l := range s.net.layers(s.d) {
-		flat, err := float64s(p.state[l])
+		flat, err := device.Values(p.state[l])
 		if err != nil {
 			return nil, err
 		}
@@ -174,21 +173,6 @@ func (s *Sweep) distances(p *Progress) ([][]float64, error) {
 		}
 	}
 	return distances, nil
-}
-
-func float64s(t *tensors.Tensor) ([]float64, error) {
-	if t.DType() == dtypes.Float64 {
-		return tensors.CopyFlatData[float64](t)
-	}
-	single, err := tensors.CopyFlatData[float32](t)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]float64, len(single))
-	for i, v := range single {
-		out[i] = float64(v)
-	}
-	return out, nil
 }
 
 // Save writes p to a checkpoint.
