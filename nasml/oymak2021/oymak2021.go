@@ -44,7 +44,7 @@ func pixelsOf(im *data.Images) *pixels.Images {
 	}
 }
 
-// This file has what the entries on train-validation splits share: Figure 1, Theorems 1 and 2, Lemmas 1 and 2.
+// What the entries on train-validation splits share: Figure 1, Theorems 1 and 2, Lemmas 1 and 2.
 
 // perSeed is a number of every seed, or why it has none.
 type perSeed func(seed int) (float64, error)
@@ -248,7 +248,7 @@ func listed(numbers []int) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]")), ", ")
 }
 
-// This file has what Theorem 3 and Assumption 3 share: activations, images and curves.
+// What Theorem 3 and Assumption 3 share: activations, images and curves.
 
 var shippedActivations = maps.Clone(spectral.Activations)
 

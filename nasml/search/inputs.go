@@ -163,7 +163,7 @@ func (s Settings) tau(epoch int) float64 {
 	return s.TauFirst - (s.TauFirst-s.TauLast)*float64(max(epoch-s.TauFrom, 0))/float64(s.Epochs-1)
 }
 
-// This file spreads the steps of a search over several devices of one host, all of which end a step with the same bits.
+// From here on: steps of a search on several devices of one host, all of which end a step with the same bits.
 // The first one evaluates the supernet and its discretisation.
 
 // Statistics says over which examples batch norm takes mean and variance if several devices share a batch.

@@ -279,7 +279,7 @@ func makeQuick(s *Settings) {
 	}
 }
 
-// This file has the settings on spaces of cells with two inputs, above all DARTS', and CIFAR-10.
+// From here on: settings on spaces of cells with two inputs, above all DARTS', and CIFAR-10.
 
 // dartsCells is Liu+ 2019, Section 3.1.1 and Appendix A.1.1.
 func dartsCells() Settings {
@@ -393,7 +393,7 @@ var cellsImageNetCode = map[string]func() Settings{
 	},
 }
 
-// This file has the settings on the spaces of NAS-Bench-1Shot1 and CIFAR-10.
+// From here on: settings on the spaces of NAS-Bench-1Shot1 and CIFAR-10.
 
 // oneShotTraining is Zela+ 2020's training of the shared weights, for as many epochs as in the published curves of Li+
 // 2021.

@@ -89,7 +89,7 @@ func dilated(k int) Operation {
 	}
 }
 
-// This file has the operations on feature maps [B, H, W, C], whose gradients are again made of such operations, so that
+// From here on: operations on feature maps [B, H, W, C], whose gradients are again made of such operations, so that
 // second gradients exist: GoMLX v0.28 has none for Pad, Reverse and dilated convolutions, of which its gradients of
 // slices and convolutions are made. Sums over pixels are products with ones: on a CPU they are four times faster than
 // XLA's reductions.
@@ -208,7 +208,7 @@ func kept(x *Node) *Node {
 	return custom1(y, func(v *Node) []*Node { return []*Node{kept(v)} }, x)
 }
 
-// This file has the operations of cells with two inputs besides ops.go and package kernels. All have second gradients.
+// From here on: what cells with two inputs need besides these and package kernels. All have second gradients.
 
 // count is 0, 1, …, n−1.
 func count(n int) []int {

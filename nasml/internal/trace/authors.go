@@ -356,7 +356,7 @@ func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 func slice3(x []float64, r int) []float64 { return x[3*r : 3*r+3] }
 
-// This file knows the traces of NAS-Bench-1Shot1: what tells its supernets apart, and the names of their architecture.
+// From here on: traces of NAS-Bench-1Shot1, what tells its supernets apart, and the names of their architecture.
 
 // oneShotSpaces are the spaces by the authors' numbers.
 var oneShotSpaces = map[string]supernet.OneShot{"1": supernet.OneShot1, "2": supernet.OneShot2, "3": supernet.OneShot3}
