@@ -355,7 +355,7 @@ func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) (A
 
 // pick draws n different elements.
 func pick(rng *rand.Rand, from []int, n int) []int {
-	return gathered(from, rng.Perm(len(from))[:n])
+	return trial.At(from, rng.Perm(len(from))[:n])
 }
 
 // likeliest are the n architectures of the largest probability Π_e θ_e,o(e), the likeliest first; of equals, the first

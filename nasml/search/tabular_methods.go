@@ -330,18 +330,9 @@ func (h *hyperband) bracket(ctx context.Context, s int) error {
 		n = max(n/h.Eta, 1)
 		order := ascending(losses)[:n]
 		slices.Sort(order)
-		archs = gathered(archs, order)
+		archs = trial.At(archs, order)
 	}
 	return nil
-}
-
-// gathered are the elements at some places.
-func gathered[T any](all []T, places []int) []T {
-	out := make([]T, len(places))
-	for i, at := range places {
-		out[i] = all[at]
-	}
-	return out
 }
 
 // ascending returns the indices of the losses, the lowest first.
@@ -388,8 +379,8 @@ func (h *hyperband) learn(rung int, arch []int, loss float64) {
 		return
 	}
 	order := ascending(d.losses)
-	d.good = newDensity(gathered(d.archs, order[:good]), h.MinBandwidth)
-	d.bad = newDensity(gathered(d.archs, order[good:min(good+bad, n)]), h.MinBandwidth)
+	d.good = newDensity(trial.At(d.archs, order[:good]), h.MinBandwidth)
+	d.bad = newDensity(trial.At(d.archs, order[good:min(good+bad, n)]), h.MinBandwidth)
 }
 
 // propose draws Samples architectures around good ones and returns the one with the lowest ratio of the bad density to

@@ -124,6 +124,15 @@ func Indices(first, n int) []int {
 	return out
 }
 
+// At are the elements at some places.
+func At[T any](all []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, at := range places {
+		out[i] = all[at]
+	}
+	return out
+}
+
 // Seeds returns the seeds 0, 1, …, n−1. Small seeds are as good as large ones
 // here, because [Source] hashes them; n ≤ 0 gives none.
 func Seeds(n int) []uint64 {

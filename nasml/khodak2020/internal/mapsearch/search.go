@@ -202,7 +202,7 @@ func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []
 	if s.Method == FastWeightSharing { // another dimension, other features
 		draw = s.drawSeed("shared", strconv.Itoa(round.Number))
 	}
-	return s.fit(ctx, configsOf(round, round.Train), configsOf(round, round.Valid), round.Dim, draw, false)
+	return s.fit(ctx, trial.At(round.Arms, round.Train), trial.At(round.Arms, round.Valid), round.Dim, draw, false)
 }
 
 // fit trains a classifier and scores the validation examples with it; both count as the search's cost.
@@ -225,14 +225,6 @@ func (s *search) scores(losses, errs []float64) []float64 {
 		return errs
 	}
 	return losses
-}
-
-func configsOf(round halving.Round[int], of []int) []int {
-	out := make([]int, len(of))
-	for i, c := range of {
-		out[i] = round.Arms[c]
-	}
-	return out
 }
 
 func testError(ctx context.Context, m model, config int) (float64, error) {
