@@ -19,11 +19,10 @@ import (
 	"github.com/nasml/lab/nasml/backend/programs"
 )
 
-// Foresee says that b will be asked for the programs that it was asked for when Foresee
-// was last called with the same settings, in another process: what the cache has of the
-// large ones is loaded while the caller builds their graphs. Where it comes otherwise, time
-// was lost and nothing else. Settings are known by their JSON. end is called when no more
-// of the programs is to come. Where the process has several backends, nothing is foreseen.
+// Foresee says that b will be asked for the programs that it was asked for when Foresee was last called with the same
+// settings, in another process: what the cache has of the large ones is loaded while the caller builds their graphs.
+// Where it comes otherwise, time was lost and nothing else. Settings are known by their JSON. end is called when no
+// more of the programs is to come. Where the process has several backends, nothing is foreseen.
 func Foresee(b compute.Backend, settings any) (end func()) {
 	name, err := json.Marshal(settings)
 	hooked.Lock()
@@ -70,8 +69,7 @@ type early struct {
 	ready   chan struct{}
 }
 
-// large is the size from which on it pays to load a program early, in bytes; most is how
-// many are.
+// large is the size from which on it pays to load a program early, in bytes; most is how many are.
 var large, most = 1 << 19, 4
 
 // load loads one program after another.

@@ -42,8 +42,7 @@ type hook struct {
 	foresight atomic.Pointer[foresight] // nil: nothing is foreseen
 }
 
-// hooked is the process's one plugin with a hook; it is set before the plugin
-// compiles anything.
+// hooked is the process's one plugin with a hook; it is set before the plugin compiles anything.
 var hooked struct {
 	sync.Mutex
 	*hook
@@ -74,8 +73,7 @@ func hookPlugin(path string) {
 	}
 }
 
-// newHook opens the cache for a plugin. If there is none, it says why, and
-// everything is compiled.
+// newHook opens the cache for a plugin. If there is none, it says why, and everything is compiled.
 func newHook(path string) *hook {
 	h := &hook{path: path, kernels: sync.OnceValue(func() kernelSet { return registerKernels(path) })}
 	flags := os.Getenv(flagsEnv)
@@ -115,9 +113,8 @@ func (h *hook) fill(cache *programs.Cache, flags string) error {
 	return nil
 }
 
-// processor names what XLA compiles for on a CPU: its vector instructions, and
-// the number of cores, between which XLA divides its loops, where the environment does
-// not name another.
+// processor names what XLA compiles for on a CPU: its vector instructions, and the number of cores, between which XLA
+// divides its loops, where the environment does not name another.
 func processor() string {
 	facts := []string{runtime.GOOS, runtime.GOARCH, fmt.Sprint(runtime.NumCPU(), " cores"),
 		os.Getenv("PJRT_NPROC"), os.Getenv("NPROC")}
@@ -136,8 +133,7 @@ func processor() string {
 	return strings.Join(facts, "\n")
 }
 
-// processorFacts are the lines of /proc/cpuinfo that say what a processor can
-// do, on amd64 and on arm64.
+// processorFacts are the lines of /proc/cpuinfo that say what a processor can do, on amd64 and on arm64.
 var processorFacts = []string{"vendor_id", "cpu family", "model", "model name", "flags",
 	"CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"}
 
@@ -180,8 +176,7 @@ func (h *hook) kernelsFor(client unsafe.Pointer, code []byte) kernelSet {
 	return h.kernels()
 }
 
-// kernelSet is a library of kernels that is loaded: none, or those registered
-// with the plugin.
+// kernelSet is a library of kernels that is loaded: none, or those registered with the plugin.
 type kernelSet struct {
 	names []string
 	sum   []byte // of the library, the kind of processor and how a program comes to call them
@@ -200,9 +195,8 @@ func (s kernelSet) in(code []byte) []byte {
 	return []byte(kernels.Divide(with))
 }
 
-// registerKernels loads the kernels, which the set-up builds into the folder
-// beside that of the plugin, and which are built now where they are not there.
-// Where that fails it says so, and there are none.
+// registerKernels loads the kernels, which the set-up builds into the folder beside that of the plugin, and which are
+// built now where they are not there. Where that fails it says so, and there are none.
 func registerKernels(plugin string) kernelSet {
 	isa := os.Getenv(kernels.Env)
 	if isa == "off" {
@@ -258,8 +252,7 @@ func devices(client unsafe.Pointer) string {
 	return said
 }
 
-// compile lets the plugin compile a program with calls of kernels, and as it is written
-// where it does not take them.
+// compile lets the plugin compile a program with calls of kernels, and as it is written where it does not take them.
 func (h *hook) compile(given *C.nasml_compile, code []byte, set kernelSet) unsafe.Pointer {
 	h.compiled.Add(1)
 	h.at.Add(1)
@@ -308,8 +301,7 @@ func (h *hook) load(given *C.nasml_compile, key programs.Key) bool {
 	return true
 }
 
-// read loads a program of the cache, NULL if there is none. One that the plugin does not
-// take is removed.
+// read loads a program of the cache, NULL if there is none. One that the plugin does not take is removed.
 func (h *hook) read(client unsafe.Pointer, key programs.Key) (loaded unsafe.Pointer) {
 	program := h.cache.Get(key)
 	if len(program) == 0 {
@@ -324,8 +316,7 @@ func (h *hook) read(client unsafe.Pointer, key programs.Key) (loaded unsafe.Poin
 	return loaded
 }
 
-// keep puts a compiled program into the cache. Where that fails it says so,
-// once, and tries no more.
+// keep puts a compiled program into the cache. Where that fails it says so, once, and tries no more.
 func (h *hook) keep(given *C.nasml_compile, key programs.Key) {
 	if h.full.Load() {
 		return
@@ -351,16 +342,14 @@ func (h *hook) keep(given *C.nasml_compile, key programs.Key) {
 	}
 }
 
-// warn writes a line to stderr, once a process: what it is about costs time and
-// not numbers.
+// warn writes a line to stderr, once a process: what it is about costs time and not numbers.
 func warn(format string, args ...any) {
 	warned.Do(func() { _, _ = fmt.Fprintf(os.Stderr, "nasml: "+format+"\n", args...) })
 }
 
 var warned sync.Once
 
-// Compiling reports whether XLA compiles a program just now, which takes up to minutes
-// and cannot be interrupted.
+// Compiling reports whether XLA compiles a program just now, which takes up to minutes and cannot be interrupted.
 func Compiling() bool {
 	hooked.Lock()
 	defer hooked.Unlock()

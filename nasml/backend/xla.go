@@ -24,9 +24,8 @@ const (
 // project gets the pinned, hash-checked one of the set-up, or an error.
 func init() { xla.EnableAutoInstall(false) }
 
-// defaultPlugins are the plugins to try where none is named: those that go-xla
-// found in the folders of the environment, which leaves out CUDA if there is
-// no GPU, else those that the set-up may have made.
+// defaultPlugins are the plugins to try where none is named: those that go-xla found in the folders of the environment,
+// which leaves out CUDA if there is no GPU, else those that the set-up may have made.
 func defaultPlugins() []string {
 	if os.Getenv(pluginPathEnv) != "" {
 		return xla.GetAvailablePlugins()
@@ -34,9 +33,8 @@ func defaultPlugins() []string {
 	return []string{"cuda", "cpu"}
 }
 
-// openHostDevices opens the CPU plugin once more, with n devices; nil where b
-// is not XLA on a CPU. XLA's flag --xla_force_host_platform_device_count is for
-// programs that link XLA and does nothing in a plugin.
+// openHostDevices opens the CPU plugin once more, with n devices; nil where b is not XLA on a CPU. XLA's flag
+// --xla_force_host_platform_device_count is for programs that link XLA and does nothing in a plugin.
 func openHostDevices(b compute.Backend, config string, n int) (compute.Backend, error) {
 	if own, ok := b.(*xla.Backend); !ok || !own.IsCPU() {
 		return nil, nil

@@ -3,33 +3,29 @@ package bilevel
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
 	"github.com/nasml/lab/nasml/internal/own"
 )
 
-// Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped
-// like θ. velocity is the momentum buffer of the weights' optimizer, shaped
-// like w; nil stands for zero, and only the unrolled forms look at it.
+// Hypergradient approximates ∇_θ F(w*(θ), θ) at the current w and θ, shaped like θ. velocity is the momentum buffer of
+// the weights' optimizer, shaped like w; nil stands for zero, and only the unrolled forms look at it.
 //
-// loss and aux are those of the outer pass that grad comes from: F(w, θ), and
-// F(w′, θ) in the unrolled forms. The aux of inner passes is dropped. (DARTS'
-// code of second order does otherwise with batch norm's running statistics: the
-// outer pass runs on a copy of the network, whose statistics are thrown away,
-// and the three inner passes leave theirs.)
+// loss and aux are those of the outer pass that grad comes from: F(w, θ), and F(w′, θ) in the unrolled forms. The aux
+// of inner passes is dropped. (DARTS' code of second order does otherwise with batch norm's running statistics: the
+// outer pass runs on a copy of the network, whose statistics are thrown away, and the three inner passes leave theirs.)
 //
-// w and θ are taken as inputs, whatever they were computed from, and no
-// gradient passes what is returned.
+// w and θ are taken as inputs, whatever they were computed from, and no gradient passes what is returned.
 //
 // The losses are called more than once where the form says so; a loss that
 // samples sees the same draw in all of them only if the draw is in its closure.
 //
-// Unrolled differentiates Inner by w and then by θ, cg and neumann (of more than
-// one term) also twice by w: every operation on the way needs a gradient that
-// has a gradient. In GoMLX v0.28.2 the gradients of Convolve, of pooling and of
-// Slice (a Pad) have none, and the graph is refused with a message that names
-// the operation. finite-difference needs first gradients only.
+// Unrolled differentiates Inner by w and then by θ, cg and neumann (of more than one term) also twice by w: every
+// operation on the way needs a gradient that has a gradient. In GoMLX v0.28.2 the gradients of Convolve, of pooling and
+// of Slice (a Pad) have none, and the graph is refused with a message that names the operation. finite-difference needs
+// first gradients only.
 type Hypergradient func(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node)
 
 // Hypergradients by name. A reader adds one with
@@ -64,8 +60,7 @@ func FirstOrder(p Problem, _ Options, w, theta, _ []*Node) (loss *Node, grad []*
 	return result(loss, Gradient(loss, theta...), aux)
 }
 
-// Unrolled is the gradient through one step of the weights' optimizer (Liu+
-// 2019, eq. 7; architect.py:20-29 of DARTS),
+// Unrolled is the gradient through one step of the weights' optimizer (Liu+ 2019, eq. 7; architect.py:20-29 of DARTS),
 //
 //	w′ = w − η(μ·velocity + ∇_w G(w, θ) + wd·w)
 //	∇_θ F(w′(θ), θ) = ∇_θ F(w′, θ) − η ∇²_θw G(w, θ) v,  v = ∇_w′ F(w′, θ),
@@ -88,9 +83,8 @@ func Unrolled(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, gra
 //
 //	∇²_θw G(w, θ) v ≈ (∇_θ G(w + εv, θ) − ∇_θ G(w − εv, θ))/2ε,  ε = Epsilon/‖v‖₂ .
 //
-// The error is O(ε²). DARTS moves one copy of w by +εv, −2εv and +εv, which
-// rounds it each time; here both points start from w. Where v = 0 the
-// correction is 0. It calls Inner three times and Outer once.
+// The error is O(ε²). DARTS moves one copy of w by +εv, −2εv and +εv, which rounds it each time; here both points start
+// from w. Where v = 0 the correction is 0. It calls Inner three times and Outer once.
 func FiniteDifference(p Problem, o Options, w, theta, velocity []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "FiniteDifference"
 	w, theta = detach(w), detach(theta)
@@ -134,11 +128,10 @@ func (o Options) lookAhead(w, dw, velocity []*Node) []*Node {
 //
 //	∇_θ F − ∇²_θw G q,  H q = ∇_w F,  H = ∇²_ww G + (wd + λ)I,
 //
-// with q from K iterations of conjugate gradients started at 0 (Hestenes &
-// Stiefel 1952): exact for K = dim w where H is positive definite and w = w*(θ).
-// It stops early at the first direction of curvature ≤ 0, where H is not
-// positive definite: raise Damping (λ) then. It calls Inner and Outer once
-// each, and differentiates ∇_w G K+1 times: the graph grows with K.
+// with q from K iterations of conjugate gradients started at 0 (Hestenes & Stiefel 1952): exact for K = dim w where H
+// is positive definite and w = w*(θ). It stops early at the first direction of curvature ≤ 0, where H is not positive
+// definite: raise Damping (λ) then. It calls Inner and Outer once each, and differentiates ∇_w G K+1 times: the graph
+// grows with K.
 func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	return o.implicit("ConjugateGradients", p, w, theta, func(hessian func([]*Node) []*Node, v []*Node) []*Node {
 		const name = "ConjugateGradients"
@@ -161,15 +154,13 @@ func ConjugateGradients(p Problem, o Options, w, theta, _ []*Node) (loss *Node, 
 	})
 }
 
-// Neumann is [ConjugateGradients] with H⁻¹ as K terms of its Neumann series
-// (Lorraine+ 2020, Algorithm 3),
+// Neumann is [ConjugateGradients] with H⁻¹ as K terms of its Neumann series (Lorraine+ 2020, Algorithm 3),
 //
 //	q = a Σ_{k<K} (I − aH)ᵏ ∇_w F,  a = StepSize .
 //
-// Where 0 < H and a is at most 1/(largest eigenvalue of H), the error of q
-// falls as (1 − a·smallest eigenvalue)ᴷ; where a is above 2/(largest
-// eigenvalue) it grows with K. It calls Inner and Outer once each, and
-// differentiates ∇_w G K times.
+// Where 0 < H and a is at most 1/(largest eigenvalue of H), the error of q falls as (1 − a·smallest eigenvalue)ᴷ; where
+// a is above 2/(largest eigenvalue) it grows with K. It calls Inner and Outer once each, and differentiates ∇_w G K
+// times.
 func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	const name = "Neumann"
 	if !(o.StepSize > 0) {
@@ -186,8 +177,7 @@ func Neumann(p Problem, o Options, w, theta, _ []*Node) (loss *Node, grad []*Nod
 	})
 }
 
-// implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with
-// the Hessian.
+// implicit is ∇_θ F − ∇²_θw G q, where solve finds q ≈ H⁻¹v from products with the Hessian.
 func (o Options) implicit(name string, p Problem, w, theta []*Node,
 	solve func(hessian func([]*Node) []*Node, v []*Node) []*Node) (loss *Node, grad []*Node, aux []*Node) {
 	if o.Terms < 1 {
@@ -214,9 +204,8 @@ func result(loss *Node, grad, aux []*Node) (*Node, []*Node, []*Node) {
 
 var shipped = maps.Clone(Hypergradients)
 
-// HypergradientKey names an entry of [Hypergradients] in the key of a trial: one
-// of this package by its name, a reader's by what it computes on a small
-// problem. It returns an error if there is no such entry, or if it cannot be
+// HypergradientKey names an entry of [Hypergradients] in the key of a trial: one of this package by its name, a
+// reader's by what it computes on a small problem. It returns an error if there is no such entry, or if it cannot be
 // known by what it computes because it is random or has a state.
 func HypergradientKey(name string) (string, error) {
 	const where = "bilevel.Hypergradients"
@@ -236,8 +225,7 @@ var probeInputs = []any{
 	[]float64{0.01, 0.2, -0.1}, [][]float64{{0.3, 0}, {-0.05, 0.02}},
 }
 
-// onProbe is the hypergradient of a problem that is neither quadratic nor
-// separable in w and θ:
+// onProbe is the hypergradient of a problem that is neither quadratic nor separable in w and θ:
 //
 //	G(w, θ) = Σ(w₁ ⊙ θ₁ + w₁²/2) + Σ exp(w₂·θ₂)/5,  F(w, θ) = Σ tanh(w₁)⊙θ₁ + (Σ w₂)² Σ θ₂² + Σθ₁² .
 func onProbe(h Hypergradient, terms int, eta float64) func(in []*Node) []*Node {
@@ -260,4 +248,125 @@ func onProbe(h Hypergradient, terms int, eta float64) func(in []*Node) []*Node {
 		loss, grad, _ := h(Problem{inner, outer}, o, in[0:2], in[2:4], in[4:6])
 		return append([]*Node{loss}, grad...)
 	}
+}
+
+// Search is a search as one step that is repeated.
+type Search struct {
+	Settings Settings
+	SGD      SGD // of the weights
+
+	// Problem returns the losses of a step, whose passes start from aux.
+	Problem func(aux []*Node) Problem
+
+	// Architecture are the rules by which the architecture moves, one for each of its
+	// tensors and each with a rate of its own. If empty, it is not trained.
+	Architecture []Rule
+	Done         *Node // moves that these rules made before, for those that count
+
+	// Hypergradient, if not nil, takes the place of the one that Settings name. Its gradient may have any shape that
+	// the rules of the architecture understand, such as one gradient an example.
+	Hypergradient Hypergradient
+}
+
+// State is what a step changes.
+type State struct {
+	W, Velocity []*Node // weights and their momentum
+	Theta       []*Node // architecture
+	Slots       []*Node // of the architecture's rules
+	Aux         []*Node // of the losses, such as running statistics
+
+	// Stale, at first 0 and shaped like Theta, is the last architecture gradient with [ClipWeightsAndArchitecture], and
+	// with Settings.Uncleared the sum of ∇_θ of the training losses since the architecture's last move. Without either
+	// it is nil.
+	Stale []*Node
+}
+
+// Step is one step of weights and architecture, the second at the values that the first has left. eta is the weights'
+// learning rate. warmup, a scalar, is 1 to leave the architecture as it is (and Slots, Stale and Aux as if its batch
+// had not been seen), 0 to move it; nil is 0.
+//
+// It returns the new state and what the step has seen. It panics if Settings name a hypergradient that is not there.
+func (s Search) Step(state State, eta, warmup *Node) (next State, seen Seen) {
+	next = state
+	if s.Settings.Order == WeightsFirst {
+		next = s.weights(next, eta, &seen)
+	}
+	if len(s.Architecture) > 0 {
+		next = unless(warmup, next, s.architecture(next, eta, &seen))
+	}
+	if s.Settings.Order != WeightsFirst {
+		next = s.weights(next, eta, &seen)
+	}
+	return next, seen
+}
+
+// Seen are the losses of a step, each before its own update, and their
+// gradients. Those of the architecture are nil where it is not trained.
+type Seen struct {
+	Train, Validation *Node
+	GradW             []*Node // of Train by the weights, before clipping and L2
+	GradTheta         []*Node // the hypergradient with what was not cleared, clipped: as Update was given it
+}
+
+func (s Search) weights(state State, eta *Node, seen *Seen) State {
+	w, theta := detach(state.W), detach(state.Theta)
+	loss, aux := s.Problem(state.Aux).Inner(w, theta)
+	grad, gradTheta := gradients(loss, w, theta)
+	seen.Train, seen.GradW = loss, grad
+	rule := s.SGD.clipped(s.Settings.Clip)
+	if s.Settings.Clip != 0 && s.Settings.ClipCovers == ClipWeightsAndArchitecture {
+		grad, _ = clipJointly(grad, each2("stale gradient", state.Stale, gradTheta, Add), s.Settings.Clip)
+		rule = s.SGD.Rule()
+	}
+	if s.Settings.Uncleared {
+		state.Stale = each2("uncleared gradient", state.Stale, gradTheta, Add)
+	}
+	state.W, state.Velocity = rule.Step("SGD", Move{Params: w, Grads: grad, Slots: state.Velocity, Rate: eta})
+	state.Aux = aux
+	return state
+}
+
+func (s Search) architecture(state State, eta *Node, seen *Seen) State {
+	hypergradient, ok := Hypergradients[s.Settings.Hypergradient]
+	if s.Hypergradient != nil {
+		hypergradient, ok = s.Hypergradient, true
+	}
+	if !ok {
+		known := slices.Sorted(maps.Keys(Hypergradients))
+		panic(fmt.Errorf("no hypergradient is called %q, there are %v", s.Settings.Hypergradient, known))
+	}
+	w, theta := detach(state.W), detach(state.Theta)
+	loss, grad, aux := hypergradient(s.Problem(state.Aux), s.Settings.Options(s.SGD, eta), w, theta, state.Velocity)
+	if s.Settings.Uncleared {
+		grad = each2("uncleared gradient", state.Stale, grad, Add)
+		state.Stale = each(state.Stale, ZerosLike)
+	}
+	if s.Settings.ArchClip > 0 {
+		grad = ClipGlobalNorm(grad, s.Settings.ArchClip)
+	}
+	seen.Validation, seen.GradTheta = loss, grad
+	state.Theta, state.Slots = StepEach("architecture", s.Architecture, Move{
+		Params: theta, Grads: grad, Slots: state.Slots, Done: s.Done,
+	})
+	state.Aux = aux
+	if s.Settings.ClipCovers == ClipWeightsAndArchitecture {
+		state.Stale = grad
+	}
+	return state
+}
+
+// unless is old while warmup is 1, else moved.
+func unless(warmup *Node, old, moved State) State {
+	if warmup == nil {
+		return moved
+	}
+	on := GreaterThan(warmup, ScalarZero(warmup.Graph(), warmup.DType()))
+	choose := func(what string, old, moved []*Node) []*Node {
+		return each2(what, old, moved, func(old, moved *Node) *Node { return Where(on, old, moved) })
+	}
+	moved.Theta = choose("architecture", old.Theta, moved.Theta)
+	moved.Slots = choose("slots of the architecture's update", old.Slots, moved.Slots)
+	moved.Aux = choose("aux of the validation loss", old.Aux, moved.Aux)
+	moved.Stale = choose("stale gradient", old.Stale, moved.Stale)
+	return moved
 }

@@ -16,9 +16,8 @@ type SGD struct {
 	WeightDecay float64 // wd
 	Nesterov    bool    // look ahead by the new velocity
 
-	// Together lets a [Search] clip and move all weights by one kernel of package
-	// kernels: for networks of hundreds of arrays, which XLA would compile one by
-	// one. The numbers are the same but for rounding.
+	// Together lets a [Search] clip and move all weights by one kernel of package kernels: for networks of hundreds of
+	// arrays, which XLA would compile one by one. The numbers are the same but for rounding.
 	Together bool
 }
 
@@ -53,13 +52,11 @@ func (o SGD) clipped(most float64) Rule {
 	}}
 }
 
-// Adam is torch.optim.Adam: L2 is added to the gradient (it is not AdamW). Its
-// bias corrections 1 − βᵗ are exact to rounding, as PyTorch's, which takes them
-// on the host in float64.
+// Adam is torch.optim.Adam: L2 is added to the gradient (it is not AdamW). Its bias corrections 1 − βᵗ are exact to
+// rounding, as PyTorch's, which takes them on the host in float64.
 //
-// In float32, 1 − exp(t log β) instead, with β₂ = 0.999, moves 7e-6 of a step
-// too far or too short at t = 1, 3e-6 at t = 5, and by rounding only from t = 10
-// on. What then is left, up to 1e-5 of a step, is the factor β₂ of v, which has
+// In float32, 1 − exp(t log β) instead, with β₂ = 0.999, moves 7e-6 of a step too far or too short at t = 1, 3e-6 at t
+// = 5, and by rounding only from t = 10 on. What then is left, up to 1e-5 of a step, is the factor β₂ of v, which has
 // 24 bits here as it has in PyTorch.
 type Adam struct {
 	Beta1, Beta2 float64
@@ -67,12 +64,10 @@ type Adam struct {
 	WeightDecay  float64 // wd
 }
 
-// DARTSAdam is the architecture's optimizer of DARTS (architect.py:17-18), used
-// at the learning rate 3e-4.
+// DARTSAdam is the architecture's optimizer of DARTS (architect.py:17-18), used at the learning rate 3e-4.
 var DARTSAdam = Adam{Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 1e-3}
 
-// Rule keeps both moments, two slots, and moves by (Kingma & Ba 2015, Algorithm
-// 1), where t is [Move].Done:
+// Rule keeps both moments, two slots, and moves by (Kingma & Ba 2015, Algorithm 1), where t is [Move].Done:
 //
 //	g ← g + wd·x,  m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²
 //	x ← x − η m̂/(√v̂ + ε),  m̂ = m/(1−β₁ᵗ⁺¹),  v̂ = v/(1−β₂ᵗ⁺¹) .
@@ -97,22 +92,19 @@ func (o Adam) Rule() Rule {
 	})
 }
 
-// ClipGlobalNorm scales all gradients by min(1, most/(‖grad‖₂ + 1e-6)), the norm
-// over all of them together, as PyTorch's clip_grad_norm_. As there, one NaN
-// makes all of them NaN. It panics if most is not above 0.
+// ClipGlobalNorm scales all gradients by min(1, most/(‖grad‖₂ + 1e-6)), the norm over all of them together, as
+// PyTorch's clip_grad_norm_. As there, one NaN makes all of them NaN. It panics if most is not above 0.
 func ClipGlobalNorm(grad []*Node, most float64) []*Node {
 	clipped, _ := clipJointly(grad, nil, most)
 	return clipped
 }
 
-// clipJointly is [ClipGlobalNorm] with one norm, and so one factor, over the
-// gradients of weights and architecture.
+// clipJointly is [ClipGlobalNorm] with one norm, and so one factor, over the gradients of weights and architecture.
 //
-// AutoDL-Projects clips all that the network counts as its parameters, α among
-// them (DARTS-V1.py:53-59). What α's gradient holds at that moment is the last
-// architecture gradient plus that of the training loss, which backward adds to
-// it: gradTheta should be this sum. Only its norm matters, because α's gradient
-// is zeroed before the next architecture step.
+// AutoDL-Projects clips all that the network counts as its parameters, α among them (DARTS-V1.py:53-59). What α's
+// gradient holds at that moment is the last architecture gradient plus that of the training loss, which backward adds
+// to it: gradTheta should be this sum. Only its norm matters, because α's gradient is zeroed before the next
+// architecture step.
 func clipJointly(gradW, gradTheta []*Node, most float64) (clippedW, clippedTheta []*Node) {
 	const name = "ClipGlobalNorm"
 	square := inner(name, gradW, gradW)
@@ -137,11 +129,9 @@ func clipFactor(square *Node, most float64) *Node {
 //
 //	last + (first − last)·(1 + cos(π·epoch/epochs))/2 .
 //
-// The last epoch, epochs−1, is not yet at last. Beyond epochs it rises again,
-// which is how ENAS in AutoDL-Projects oscillates (T_max 10 in 250 epochs). A
-// scheduler that PyTorch ≥ 1.1 steps at the start of an epoch is one epoch
-// ahead: 1Shot1 trains epoch e at Cosine(…, e+1, …). It panics if epochs is
-// below 1.
+// The last epoch, epochs−1, is not yet at last. Beyond epochs it rises again, which is how ENAS in AutoDL-Projects
+// oscillates (T_max 10 in 250 epochs). A scheduler that PyTorch ≥ 1.1 steps at the start of an epoch is one epoch
+// ahead: 1Shot1 trains epoch e at Cosine(…, e+1, …). It panics if epochs is below 1.
 func Cosine(first, last float64, epoch, epochs int) float64 {
 	if epochs < 1 {
 		panic(fmt.Errorf("Cosine: epochs must be at least 1, got %d", epochs))
@@ -149,9 +139,8 @@ func Cosine(first, last float64, epoch, epochs int) float64 {
 	return last + (first-last)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
 }
 
-// Rule is an optimizer: how parameters move by their gradients, and how much of
-// the past it keeps. It holds no tensors: its caller keeps the slots, passes
-// them in and gets them back, as in optax.
+// Rule is an optimizer: how parameters move by their gradients, and how much of the past it keeps. It holds no tensors:
+// its caller keeps the slots, passes them in and gets them back, as in optax.
 //
 // optax has a function init in the place of Slots. A number is enough here, and
 // the state before the first step is made on the host, if there is no graph.
@@ -230,8 +219,7 @@ func (r Rule) given(before func(m *Move)) Rule {
 	}}
 }
 
-// StepEach is a Step of every parameter by a rule of its own. The slots of a
-// parameter are as many as its rule keeps.
+// StepEach is a Step of every parameter by a rule of its own. The slots of a parameter are as many as its rule keeps.
 func StepEach(name string, rules []Rule, m Move) (params, slots []*Node) {
 	if len(rules) != len(m.Params) || len(m.Grads) != len(m.Params) {
 		panic(fmt.Errorf("%s: got %d rules and %d gradients for %d parameters", name, len(rules),

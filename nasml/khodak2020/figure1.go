@@ -29,17 +29,15 @@ type Figure1Params struct {
 	Dims    []int `validate:"min=1,unique,dive,gte=1"` // feature dimensions
 }
 
-// Figure1Paper is the setting of Appendix B.1 on CIFAR-10: 32 configurations and 3,125
-// to 100,000 features, as in the authors' code, and ten seeds, of which they ran one. It
-// takes weeks on two cores and was not run.
+// Figure1Paper is the setting of Appendix B.1 on CIFAR-10: 32 configurations and 3,125 to 100,000 features, as in the
+// authors' code, and ten seeds, of which they ran one. It takes weeks on two cores and was not run.
 var Figure1Paper = func() Figure1Params {
 	p := Figure1Params{paperTasks, 32, []int{3125, 6250, 12500, 25000, 50000, 100000}}
 	p.Tasks = []string{mapsearch.ImageTask}
 	return p
 }()
 
-// Figure1Quick has 2,048 training images, 32 to 1,024 features and four seeds:
-// half a minute on two cores.
+// Figure1Quick has 2,048 training images, 32 to 1,024 features and four seeds: half a minute on two cores.
 var Figure1Quick = func() Figure1Params {
 	p := Figure1Params{quickTasks, 32, []int{32, 64, 128, 256, 512, 1024}}
 	p.Tasks = []string{mapsearch.ImageTask}
@@ -97,11 +95,10 @@ func signalRecords(r *figure1, task string, d int) []*runs.Record {
 // strong is what we call a strong rank correlation; the paper gives no number.
 const strong = 0.5
 
-// judgeSignals judges what the paper says of Figure 1, task by task: a strong positive
-// correlation and a stronger one at more features, of all maps and of those above
-// chance, because the maps that guess are a cluster that makes a correlation by
-// itself; and that the shared weights are much better under the best maps. It also
-// says what a shared solve costs.
+// judgeSignals judges what the paper says of Figure 1, task by task: a strong positive correlation and a stronger one
+// at more features, of all maps and of those above chance, because the maps that guess are a cluster that makes a
+// correlation by itself; and that the shared weights are much better under the best maps. It also says what a shared
+// solve costs.
 func judgeSignals(r *figure1) []runs.Claim {
 	var claims []runs.Claim
 	for _, task := range r.Params.Tasks {
@@ -160,8 +157,7 @@ func judgeDims(r *figure1, task, series, which string) runs.Claim {
 	return greater(c, after, before)
 }
 
-// judgeBest compares, with shared weights, the maps of the upper and of the
-// lower half by standalone accuracy.
+// judgeBest compares, with shared weights, the maps of the upper and of the lower half by standalone accuracy.
 func judgeBest(r *figure1, task string) runs.Claim {
 	_, last := r.Params.ends()
 	half := func(upper bool) []float64 {
@@ -194,9 +190,8 @@ func judgeCost(r *figure1, task, value, unit string) runs.Claim {
 	return c.Of(verdict.Ratios(present(ratios), c.Confidence)).AtLeast(1)
 }
 
-// correlations is Spearman's ρ between standalone accuracy and a series, for
-// every seed of a dimension: NaN where one of them is constant. The series "above"
-// is "shared" of the maps that are above chance by themselves.
+// correlations is Spearman's ρ between standalone accuracy and a series, for every seed of a dimension: NaN where one
+// of them is constant. The series "above" is "shared" of the maps that are above chance by themselves.
 func correlations(r *figure1, task string, d int, series string) []float64 {
 	border := examplesOf(r, task).chance()
 	return bySeed(signalRecords(r, task, d), func(r *runs.Record) float64 {
@@ -212,8 +207,7 @@ func correlations(r *figure1, task string, d int, series string) []float64 {
 	})
 }
 
-// aboveChance are the accuracies with shared weights and alone of the maps that by
-// themselves do better than guessing.
+// aboveChance are the accuracies with shared weights and alone of the maps that by themselves do better than guessing.
 func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 	for i, a := range r.Series["alone"] {
 		if a > border {
@@ -223,9 +217,8 @@ func aboveChance(r *runs.Record, border float64) (shared, alone []float64) {
 	return shared, alone
 }
 
-// drawSignal draws a panel a dimension with one point a configuration (the first
-// seed, as the paper's), its colour the kernel and its marker the bandwidth, and one
-// with the rank correlations.
+// drawSignal draws a panel a dimension with one point a configuration (the first seed, as the paper's), its colour the
+// kernel and its marker the bandwidth, and one with the rank correlations.
 func drawSignal(r *figure1, f *lab.Picture) {
 	f.Style.Aspect = 1 // both axes are accuracies
 	f.Say("Validation accuracy of %d configurations with shared weights and alone (seed 0; dashed: equal), and their "+

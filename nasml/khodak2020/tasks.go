@@ -33,9 +33,8 @@ type TaskParams struct {
 	Tasks   []string  `validate:"min=1,unique,dive,oneof=cifar-10 imdb"`
 	Images  data.Name // of at most ten classes: cifar-10, or another or own set, or the synthetic stand-in
 	Reviews data.Name `validate:"oneof=imdb synthetic"` // imdb, or the synthetic stand-in
-	// Reading is "paper" or "code": what a search does where the two differ (see
-	// halving.Rules), and of reviews the feature map, the tokenizers (the code has
-	// NLTK's) and the loss of the baselines.
+	// Reading is "paper" or "code": what a search does where the two differ (see halving.Rules), and of reviews the
+	// feature map, the tokenizers (the code has NLTK's) and the loss of the baselines.
 	Reading string `validate:"oneof=paper code"`
 
 	// Examples of each split; 0: all there are. Training images are the first
@@ -200,11 +199,9 @@ func (e *examples) take(want, have [3]int) error {
 
 const imageClasses = 10
 
-// openTest finds the test images that are used: the first ones, so that trials
-// are the same with the publisher's archive and with one that has the first
-// 1,000 only. Where all were asked for, these are all that such an archive has.
-// For a look at what is stored nothing is downloaded: without an archive it is
-// read as with that one.
+// openTest finds the test images that are used: the first ones, so that trials are the same with the publisher's
+// archive and with one that has the first 1,000 only. Where all were asked for, these are all that such an archive has.
+// For a look at what is stored nothing is downloaded: without an archive it is read as with that one.
 func (p TaskParams) openTest(ctx context.Context) (*data.Opened, error) {
 	view := data.View{Name: p.Images, Split: data.Test, First: p.ImageTest}
 	if p.StoredOnly && p.Images == data.CIFAR10 && p.ImageTest == 0 && !data.Have(p.Images) {

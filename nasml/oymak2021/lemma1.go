@@ -280,10 +280,7 @@ func gapDecay(gs mapCases) perSeed {
 
 // lastGaps are a seed's gaps at the largest n_V, by ascending λ_min.
 func lastGaps(gs mapCases, seed int) []float64 {
-	return study.Map(ofSeed(gs, seed), func(one *runs.Record) float64 {
-		gap := one.Series["gap"]
-		return gap[len(gap)-1]
-	})
+	return study.Map(ofSeed(gs, seed), func(one *runs.Record) float64 { return lastOf(one, "gap") })
 }
 
 // boundRoots are what the bound has in it of λ₀, √log: it is √h̄_eff times a constant.

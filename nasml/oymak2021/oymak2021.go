@@ -1,6 +1,5 @@
-// Package oymak2021 reproduces the figures, tables and theorems of Oymak, Li,
-// Soltanolkotabi, "Generalization Guarantees for Neural Architecture Search
-// with Train-Validation Split", ICML 2021 (Oymak+).
+// Package oymak2021 reproduces the figures, tables and theorems of Oymak, Li, Soltanolkotabi, "Generalization
+// Guarantees for Neural Architecture Search with Train-Validation Split", ICML 2021 (Oymak+).
 package oymak2021
 
 import (
@@ -45,10 +44,18 @@ func pixelsOf(im *data.Images) *pixels.Images {
 	}
 }
 
-// This file has what the entries on train-validation splits share: Figure 1, Theorems 1 and 2, Lemmas 1 and 2.
+// What the entries on train-validation splits share: Figure 1, Theorems 1 and 2, Lemmas 1 and 2.
 
 // perSeed is a number of every seed, or why it has none.
 type perSeed func(seed int) (float64, error)
+
+func difference(a, b perSeed) perSeed {
+	return func(seed int) (float64, error) {
+		x, err := a(seed)
+		y, other := b(seed)
+		return x - y, errors.Join(err, other)
+	}
+}
 
 // band is a curve of means of lists, one at each x, with a band for the interval. The numbers are finite and not
 // negative: losses, errors and distances.
@@ -112,6 +119,36 @@ func viewOf(name data.Name, classes [2]int) data.View {
 	return data.View{Name: name, Split: data.Train, Classes: []uint8{uint8(classes[0]), uint8(classes[1])}}
 }
 
+// imageBench computes trials with activations, and with images that load reads if a trial needs them: of says both of a
+// copy of a trial. Keys have the keys of activations in the place of their names.
+func imageBench[I any, T interface {
+	Run(ctx context.Context, seed uint64, images I) (trial.Result, error)
+}](names, keys []string, fingerprint string, load func(context.Context) (I, error),
+	of func(*T) (activations *[]string, needsImages bool)) lab.Bench[T] {
+	return lab.Bench[T]{
+		Key: func(t T) any {
+			list, _ := of(&t)
+			*list = study.Map(*list, func(name string) string { return keys[slices.Index(names, name)] })
+			return t
+		},
+		Data: func(t T) string {
+			if _, needs := of(&t); !needs {
+				return ""
+			}
+			return fingerprint
+		},
+		Run: func(ctx context.Context, t T, seed uint64, _ study.Step) (result trial.Result, err error) {
+			var images I
+			if _, needs := of(&t); needs {
+				if images, err = load(ctx); err != nil {
+					return result, err
+				}
+			}
+			return t.Run(ctx, seed, images)
+		},
+	}
+}
+
 // netBench opens images for trials with networks; netOf is the network of a copy of a trial, nil if it has none. Keys
 // say what custom activations compute. Without names it opens nothing.
 func netBench[T interface {
@@ -125,35 +162,19 @@ func netBench[T interface {
 		}
 	}
 	keys, err := netKeys(names)
-	b.Key = func(t T) any {
-		if net := netOf(&t); net != nil {
-			net.Activations = renamed(names, keys, net.Activations)
-		}
-		return t
-	}
-	b.Data = func(t T) string {
-		if netOf(&t) == nil {
-			return ""
-		}
-		return opened.Fingerprint
-	}
-	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
-		var images activation.Images
-		if netOf(&t) != nil {
-			im, err := opened.Images(ctx)
-			if err != nil {
-				return trial.Result{}, err
-			}
+	load := func(ctx context.Context) (images activation.Images, err error) {
+		im, err := opened.Images(ctx)
+		if err == nil {
 			images = activation.Images{Pixels: im.Image, Labels: im.Labels}
 		}
-		return t.Run(ctx, seed, images)
+		return images, err
 	}
-	return b, err
-}
-
-// renamed are some of names by the keys of all.
-func renamed(names, keys, some []string) []string {
-	return study.Map(some, func(name string) string { return keys[slices.Index(names, name)] })
+	return imageBench(names, keys, opened.Fingerprint, load, func(t *T) (*[]string, bool) {
+		if net := netOf(t); net != nil {
+			return &net.Activations, true
+		}
+		return new([]string), false
+	}), err
 }
 
 func checkNet(c *study.Checks, activations []string, set data.Name) {
@@ -227,7 +248,7 @@ func listed(numbers []int) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]")), ", ")
 }
 
-// This file has what Theorem 3 and Assumption 3 share: activations, images and curves.
+// What Theorem 3 and Assumption 3 share: activations, images and curves.
 
 var shippedActivations = maps.Clone(spectral.Activations)
 
@@ -288,27 +309,11 @@ func digitsBench[T interface {
 		return b, err
 	}
 	keys, err := activationKeys(names)
-	b.Key = func(t T) any {
-		list, _ := of(&t)
-		*list = renamed(names, keys, *list)
-		return t
-	}
-	b.Data = func(t T) string {
-		if _, source := of(&t); source.Data != neural.Digits {
-			return ""
-		}
-		return images.train.Fingerprint + images.test.Fingerprint
-	}
-	b.Run = func(ctx context.Context, t T, seed uint64, _ study.Step) (trial.Result, error) {
-		var im *neural.Images
-		if _, source := of(&t); source.Data == neural.Digits {
-			var err error
-			if im, err = images.load(ctx); err != nil {
-				return trial.Result{}, err
-			}
-		}
-		return t.Run(ctx, seed, im)
-	}
+	b = imageBench(names, keys, images.train.Fingerprint+images.test.Fingerprint, images.load,
+		func(t *T) (*[]string, bool) {
+			list, source := of(t)
+			return list, source.Data == neural.Digits
+		})
 	if images.train.Synthetic || images.test.Synthetic {
 		b.Note = "SYNTHETIC DIGITS, not real ones."
 	}
@@ -376,6 +381,11 @@ func curve(label string, xs []float64, values [][]float64, scale plots.Scale, co
 func powerLaw(label string, s plots.Series, slope float64) plots.Series {
 	along := func(x float64) float64 { return s.Y[0] * math.Pow(x/s.X[0], slope) }
 	return plots.Series{Label: label, Reference: true, X: slices.Clone(s.X), Y: study.Map(s.X, along)}
+}
+
+// lastOf is the last entry of a series.
+func lastOf(record *runs.Record, series string) float64 {
+	return record.Series[series][len(record.Series[series])-1]
 }
 
 // columns are the values of a series, [place][seed].

@@ -1,9 +1,13 @@
 package search
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/internal/device"
+	"github.com/nasml/lab/nasml/simplex"
 	"github.com/nasml/lab/nasml/trial"
 )
 
@@ -247,4 +252,173 @@ func (c *controller) step(decisions []int32, advantage []float32) (err error) {
 		tensors.FromFlatDataAndDimensions(advantage, n)}
 	c.state, _, err = device.Step(c.backend, c.update, args, c.state)
 	return err
+}
+
+// accuracy is the share of right answers of the shared weights on some images. It takes whole batches, since batch
+// statistics depend on their size; a rest is not counted. With Parts, of any size, the batch is the largest that
+// divides the images.
+func (r *run) accuracy(ctx context.Context, images []int, theta [][][]float64) (float64, error) {
+	right, seen, size := 0, 0, r.Batch
+	if r.Parts != (Shares{}) {
+		for size = min(size, len(images)); size > 1 && len(images)%size != 0; {
+			size--
+		}
+	}
+	for from := 0; from+size <= len(images); from += size {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := r.rightOn(images[from:from+size], theta)
+		if err != nil {
+			return 0, err
+		}
+		right, seen = right+n, seen+size
+	}
+	if seen == 0 {
+		return 0, fmt.Errorf("an accuracy needs at least a batch of %d images, got %d", r.Batch, len(images))
+	}
+	return float64(right) / float64(seen), nil
+}
+
+// rightOn is the number of right answers on some images, without augmentation.
+func (r *run) rightOn(indices []int, theta [][][]float64) (int, error) {
+	images, labels, err := r.batch(indices, nil)
+	if err != nil {
+		return 0, err
+	}
+	args := []any{images, labels}
+	for b, block := range r.product {
+		args = append(args, matrix(block, theta[b]))
+	}
+	state := Cut(r.Step, r.state())
+	for _, t := range slices.Concat(state.Weights, state.Stats) {
+		args = append(args, t)
+	}
+	out, err := r.evaluate.Call(args...)
+	if err != nil {
+		return 0, err
+	}
+	defer out[0].MustFinalizeAll()
+	return int(tensors.ToScalar[int32](out[0])), nil
+}
+
+func matrix(b simplex.Block, theta [][]float64) *tensors.Tensor {
+	var flat []float32
+	for _, row := range theta {
+		for _, x := range row {
+			flat = append(flat, float32(x))
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, b.Rows, b.Options)
+}
+
+func (r *run) final(ctx context.Context) (Arch, error) {
+	rng, theta := trial.RNG(r.seed, "final"), Blocks(r.product, r.theta)
+	switch r.method.Final {
+	case ByArgmax:
+		return r.space.Discretize(theta)
+	case ByRandom:
+		return r.best(ctx, rng, func(int) (Arch, error) { return r.space.Random(rng) })
+	case ByLikelihood:
+		ranked := likeliest(theta[0], r.Candidates)
+		return r.best(ctx, rng, func(i int) (Arch, error) {
+			return r.space.(rowwise).rowwise(ranked[i%len(ranked)]), nil // by Check
+		})
+	case ByController:
+		return r.best(ctx, rng, func(int) (Arch, error) { return r.control.one(rng) })
+	}
+	return Arch{}, fmt.Errorf("no rule is called %q", r.method.Final)
+}
+
+// best is the candidate with the most right answers, each on its own validation batch; the first of equals.
+func (r *run) best(ctx context.Context, rng *rand.Rand, candidate func(i int) (Arch, error)) (Arch, error) {
+	var best Arch
+	size, most := min(r.CandidateBatch, len(r.validation)), -1
+	for i := range r.Candidates {
+		if err := ctx.Err(); err != nil {
+			return Arch{}, err
+		}
+		arch, err := candidate(i)
+		if err != nil {
+			return Arch{}, err
+		}
+		right, err := r.rightOn(pick(rng, r.validation, size), arch.Theta)
+		if err != nil {
+			return Arch{}, err
+		}
+		if right > most {
+			best, most = arch, right
+		}
+	}
+	return best, nil
+}
+
+// pick draws n different elements.
+func pick(rng *rand.Rand, from []int, n int) []int {
+	return trial.At(from, rng.Perm(len(from))[:n])
+}
+
+// likeliest are the n architectures of the largest probability Π_e θ_e,o(e), the likeliest first; of equals, the first
+// in counting order with the last edge fastest.
+func likeliest(theta [][]float64, n int) [][]int {
+	type scored struct {
+		choice []int
+		logP   float64
+	}
+	all := []scored{{nil, 0}}
+	for _, row := range theta {
+		var next []scored
+		for _, s := range all {
+			for o, p := range row {
+				next = append(next, scored{append(slices.Clone(s.choice), o), s.logP + math.Log(p)})
+			}
+		}
+		// The n best have prefixes among the n best prefixes, since the edges are independent.
+		slices.SortStableFunc(next, func(a, b scored) int { return cmp.Compare(b.logP, a.logP) })
+		all = next[:min(n, len(next))]
+	}
+	out := make([][]int, len(all))
+	for i, s := range all {
+		out[i] = s.choice
+	}
+	return out
+}
+
+// Finished is a search that has ended, with its shared weights; see Options.Finished.
+type Finished struct {
+	*run
+	byBatch *Exec // an evaluation by the statistics of the batch
+}
+
+// Evaluation says how shared weights are evaluated.
+type Evaluation struct {
+	Batch   int  // images at once, at most all; 0: as the search has it
+	ByBatch bool // batch norm takes the batch's statistics, which are the architecture's own, not the supernet's
+}
+
+// Space is the one that was searched.
+func (e *Finished) Space() Space { return e.space }
+
+// Accuracy is the share of right answers of the shared weights under an architecture on the search's validation images.
+func (e *Finished) Accuracy(ctx context.Context, a Arch, how Evaluation) (float64, error) {
+	step, s, other := *e.Step, *e.Runner, *e.run
+	step.Batch = min(cmp.Or(how.Batch, step.Batch), len(e.validation))
+	if how.ByBatch {
+		s.evaluate = e.byBatch
+	}
+	s.Step, other.Runner = &step, &s
+	return other.accuracy(ctx, e.validation, a.Theta)
+}
+
+// finished calls visit with a finished search.
+func (r *run) finished(visit func(e *Finished) error) error {
+	if len(r.validation) == 0 {
+		return errors.New("the search has no validation images on which its end could be looked at")
+	}
+	exec, err := NewExec(r.backend, r.right(true))
+	if err != nil {
+		return fmt.Errorf("building the evaluation by batches: %w", err)
+	}
+	defer exec.Finalize()
+	return visit(&Finished{r, exec})
 }

@@ -69,8 +69,7 @@ type TabularSettings struct {
 	Baseline float64 `json:"baseline,omitempty"` // momentum of the reward's moving average, corrected for its start
 	Pick     string  `json:"pick,omitempty"`     // what is returned: PickBest or PickPolicy
 
-	// BOHB.
-	// candidates of which the one with the highest ratio of densities is tried
+	// BOHB. candidates of which the one with the highest ratio of densities is tried
 	Samples        int     `json:"samples,omitempty"`
 	RandomFraction float64 `json:"random_fraction,omitempty"` // of architectures that are drawn uniformly
 	MinBandwidth   float64 `json:"min_bandwidth,omitempty"`
@@ -119,9 +118,9 @@ var TabularAsCode = map[string]TabularSettings{
 // with 0.1 (see Table 2 of package li2021). TabularVariants has all of them.
 var TabularAsPaper = map[string]TabularSettings{
 	"rs":        TabularAsCode["rs"],
-	"rea":       variant(TabularAsCode["rea"], func(s *TabularSettings) { s.Sample = 10 }),
-	"reinforce": variant(TabularAsCode["reinforce"], func(s *TabularSettings) { s.Rate = 0.2 }),
-	"bohb":      variant(TabularAsCode["bohb"], func(s *TabularSettings) { s.Epochs = 12 }),
+	"rea":       with(TabularAsCode["rea"], func(s *TabularSettings) { s.Sample = 10 }),
+	"reinforce": with(TabularAsCode["reinforce"], func(s *TabularSettings) { s.Rate = 0.2 }),
+	"bohb":      with(TabularAsCode["bohb"], func(s *TabularSettings) { s.Epochs = 12 }),
 }
 
 // OneTrialNoise is the deviation of a 12-epoch accuracy of one of two trials from their mean, in points, which is also
@@ -144,28 +143,23 @@ var TabularVariants = tabularVariants()
 func tabularVariants() map[string]TabularSettings {
 	out := map[string]TabularSettings{}
 	for method, s := range TabularAsPaper {
-		out[method+"/one-trial"] = variant(s, func(s *TabularSettings) { s.SeedNoise = OneTrialNoise })
-		out[method+"/evaluation-free"] = variant(s, func(s *TabularSettings) { s.EvalEpochs = 0 })
+		out[method+"/one-trial"] = with(s, func(s *TabularSettings) { s.SeedNoise = OneTrialNoise })
+		out[method+"/evaluation-free"] = with(s, func(s *TabularSettings) { s.EvalEpochs = 0 })
 	}
 	for _, sample := range []int{3, 5} {
-		out[fmt.Sprintf("rea/sample-%d", sample)] = variant(TabularAsPaper["rea"],
+		out[fmt.Sprintf("rea/sample-%d", sample)] = with(TabularAsPaper["rea"],
 			func(s *TabularSettings) { s.Sample = sample })
 	}
-	out["rea/every-edge"] = variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = MutateEdge })
+	out["rea/every-edge"] = with(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = MutateEdge })
 	for _, rate := range []float64{0.001, 0.01, 0.02, 0.05, 0.1, 0.5} {
-		out[fmt.Sprintf("reinforce/rate-%g", rate)] = variant(TabularAsPaper["reinforce"],
+		out[fmt.Sprintf("reinforce/rate-%g", rate)] = with(TabularAsPaper["reinforce"],
 			func(s *TabularSettings) { s.Rate = rate })
 	}
-	out["reinforce/mode"] = variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Pick = PickPolicy })
-	out["bohb/defaults"] = variant(TabularAsPaper["bohb"], func(s *TabularSettings) {
+	out["reinforce/mode"] = with(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Pick = PickPolicy })
+	out["bohb/defaults"] = with(TabularAsPaper["bohb"], func(s *TabularSettings) {
 		s.Samples, s.RandomFraction, s.MinBandwidth = 64, 1./3, 1e-3
 	})
 	return out
-}
-
-func variant(s TabularSettings, change func(*TabularSettings)) TabularSettings {
-	change(&s)
-	return s
 }
 
 // TabularDifferences lists the settings in which paper and code differ: "rea sample: paper 10, code 3".

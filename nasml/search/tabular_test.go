@@ -296,16 +296,16 @@ func TestTabularErrors(t *testing.T) {
 	}{
 		"method": {&toy{}, TabularSettings{Method: "sr", Budget: 1, Epochs: 12},
 			`Method must be one of [bohb rea reinforce rs], got "sr"`},
-		"budget": {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = math.NaN() }),
+		"budget": {&toy{}, with(good, func(s *TabularSettings) { s.Budget = math.NaN() }),
 			"Budget must be positive, got NaN"},
-		"small": {&toy{}, variant(good, func(s *TabularSettings) { s.Budget = 50 }), "raise Budget"},
-		"sample": {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Sample = 0 }),
+		"small": {&toy{}, with(good, func(s *TabularSettings) { s.Budget = 50 }), "raise Budget"},
+		"sample": {&toy{}, with(TabularAsPaper["rea"], func(s *TabularSettings) { s.Sample = 0 }),
 			"Population and Sample must be at least 1, got 10 and 0"},
-		"mutate": {&toy{}, variant(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = "" }),
+		"mutate": {&toy{}, with(TabularAsPaper["rea"], func(s *TabularSettings) { s.Mutate = "" }),
 			`"edge", got ""`},
-		"rate": {&toy{}, variant(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Rate = -1 }),
+		"rate": {&toy{}, with(TabularAsPaper["reinforce"], func(s *TabularSettings) { s.Rate = -1 }),
 			"Rate must be positive, got -1"},
-		"bandwidth": {&toy{}, variant(TabularAsPaper["bohb"], func(s *TabularSettings) { s.MinBandwidth = 1 }),
+		"bandwidth": {&toy{}, with(TabularAsPaper["bohb"], func(s *TabularSettings) { s.MinBandwidth = 1 }),
 			"less than 1, got 1"},
 		"no decision": {&toy{groups: [][]int{{}}}, good, "at least one in every group"},
 		"no choice":   {&toy{groups: [][]int{{1}}}, good, "at least two choices"},
@@ -337,7 +337,7 @@ func TestTabularDifferences(t *testing.T) {
 
 func TestNASBench201Errors(t *testing.T) {
 	table := datatest.NASBench201(t)
-	_, err := NewNASBench201(table, variant(TabularAsPaper["rs"], func(s *TabularSettings) { s.Epochs = 50 }))
+	_, err := NewNASBench201(table, with(TabularAsPaper["rs"], func(s *TabularSettings) { s.Epochs = 50 }))
 	require.ErrorContains(t, err, "cifar10-valid valid after 12 epochs")
 	bench, err := NewNASBench201(table, TabularAsPaper["rs"])
 	require.NoError(t, err)

@@ -44,8 +44,7 @@ func (flat) Norm(x []float64) float64 {
 // DualNorm is ‖g‖₂.
 func (f flat) DualNorm(g []float64) float64 { return f.Norm(g) }
 
-// Euclidean is ℝᵏ with φ = ½‖·‖₂²: its step is that of gradient descent
-// (Li+ 2021, eq. 4).
+// Euclidean is ℝᵏ with φ = ½‖·‖₂²: its step is that of gradient descent (Li+ 2021, eq. 4).
 type Euclidean struct{ flat }
 
 // Step is x − η·grad.
@@ -68,9 +67,8 @@ func (b Box) Step(x, grad []float64, eta float64) {
 	}
 }
 
-// Entropic is one simplex with φ(θ) = Σ θ log θ: its step is the exponentiated
-// gradient (Li+ 2021, eq. 5). φ is 1-strongly convex in ‖·‖₁, by Pinsker's
-// inequality; the dual is ‖·‖_∞.
+// Entropic is one simplex with φ(θ) = Σ θ log θ: its step is the exponentiated gradient (Li+ 2021, eq. 5). φ is
+// 1-strongly convex in ‖·‖₁, by Pinsker's inequality; the dual is ‖·‖_∞.
 type Entropic struct{}
 
 // Step is θ ⊙ exp(−η grad), normalised. As in [EG] a weight of 0 stays 0 and a
@@ -111,8 +109,7 @@ func (Entropic) Norm(x []float64) float64 { return Norm([][]float64{x}) }
 // DualNorm is ‖g‖_∞.
 func (Entropic) DualNorm(g []float64) float64 { return largest(g) }
 
-// FlatSimplex is one simplex with φ = ½‖·‖₂²: its step is that of projected
-// gradient descent.
+// FlatSimplex is one simplex with φ = ½‖·‖₂²: its step is that of projected gradient descent.
 type FlatSimplex struct{ flat }
 
 // Step is the Euclidean projection of θ − η·grad.
@@ -127,16 +124,14 @@ func (FlatSimplex) Step(theta, grad []float64, eta float64) {
 //
 //	max(y − τ, 0)   with τ such that it sums to 1,
 //
-// by Michelot's algorithm: the support of the result lies in that of each trial
-// τ, so that options are only ever dropped. A NaN makes all of y NaN; y must
-// not be empty.
+// by Michelot's algorithm: the support of the result lies in that of each trial τ, so that options are only ever
+// dropped. A NaN makes all of y NaN; y must not be empty.
 func project(y []float64) {
 	most := math.Inf(-1)
 	for _, v := range y {
 		most = math.Max(most, v)
 	}
-	// What lies 1 or more below the maximum is out; with the maximum at 0 no
-	// sum loses the 1.
+	// What lies 1 or more below the maximum is out; with the maximum at 0 no sum loses the 1.
 	tau, kept := -1.0, 0
 	for {
 		sum, count := 0.0, 0
@@ -156,8 +151,7 @@ func project(y []float64) {
 	}
 }
 
-// ProductNorm is (Σᵢ ‖xᵢ‖ᵢ²)^½, the norm that Σᵢ φᵢ is 1-strongly convex in
-// (Li+ 2021, Appendix B.2, Claim 1).
+// ProductNorm is (Σᵢ ‖xᵢ‖ᵢ²)^½, the norm that Σᵢ φᵢ is 1-strongly convex in (Li+ 2021, Appendix B.2, Claim 1).
 func ProductNorm(spaces []Space, x [][]float64) float64 {
 	return rootOfSquares(spaces, x, Space.Norm)
 }
@@ -171,33 +165,27 @@ func rootOfSquares(spaces []Space, x [][]float64, norm func(Space, []float64) fl
 	return math.Sqrt(square)
 }
 
-// ProductDualNorm is (Σᵢ ‖gᵢ‖²_{i,*})^½, the dual of [ProductNorm]
-// (Claim 2). For |E| simplices with the entropic mirror map it is
-// (Σ_e ‖g_e‖_∞²)^½ ≤ √|E| ‖g‖_∞, see [DualNorm].
+// ProductDualNorm is (Σᵢ ‖gᵢ‖²_{i,*})^½, the dual of [ProductNorm] (Claim 2). For |E| simplices with the entropic
+// mirror map it is (Σ_e ‖g_e‖_∞²)^½ ≤ √|E| ‖g‖_∞, see [DualNorm].
 func ProductDualNorm(spaces []Space, g [][]float64) float64 {
 	return rootOfSquares(spaces, g, Space.DualNorm)
 }
 
-// BlockDescent is block-stochastic mirror descent over a product of spaces
-// (Li+ 2021, Algorithms 1 and 2): every step moves one block by a mirror step
-// against its stochastic gradient and leaves all others where they are.
+// BlockDescent is block-stochastic mirror descent over a product of spaces (Li+ 2021, Algorithms 1 and 2): every step
+// moves one block by a mirror step against its stochastic gradient and leaves all others where they are.
 type BlockDescent struct {
 	Spaces []Space
-	// Blocks lists, for each block, the spaces that a step moves together,
-	// each space in one block; nil: every space is a block of its own.
-	// Algorithm 1 has the weights in the first and all simplices in the second.
+	// Blocks lists, for each block, the spaces that a step moves together, each space in one block; nil: every space is
+	// a block of its own. Algorithm 1 has the weights in the first and all simplices in the second.
 	Blocks [][]int
-	// Cyclic takes the blocks in turn, as is done in practice, instead of
-	// drawing one uniformly.
+	// Cyclic takes the blocks in turn, as is done in practice, instead of drawing one uniformly.
 	Cyclic bool
 }
 
-// Run takes so many steps, in place, from x: in step t = 0, 1, … it draws a
-// block, calls oracle for a stochastic gradient at x (to be written into grad;
-// only the block's spaces are read) and moves the block by a mirror step of
-// size eta(t). visit, if not nil, is called before each step with what is to be
-// x⁽ᵗ⁺¹⁾ of the paper, which counts from 1: the paper's random iterate is one
-// of those visited, the point after the last step is not. An error of oracle or
+// Run takes so many steps, in place, from x: in step t = 0, 1, … it draws a block, calls oracle for a stochastic
+// gradient at x (to be written into grad; only the block's spaces are read) and moves the block by a mirror step of
+// size eta(t). visit, if not nil, is called before each step with what is to be x⁽ᵗ⁺¹⁾ of the paper, which counts from
+// 1: the paper's random iterate is one of those visited, the point after the last step is not. An error of oracle or
 // visit ends the run.
 //
 // It returns an error if a block names a space that is not there or is in two
@@ -276,8 +264,7 @@ type Block struct {
 //		{"edges into 2", 1, 2}, {"edges into 3", 1, 3}, {"edges into 4", 1, 4}, {"edges into 5", 1, 5},
 //	}
 //
-// The host functions of this package work on all rows of a product at once:
-// EntropyOf(slices.Concat(theta...)).
+// The host functions of this package work on all rows of a product at once: EntropyOf(slices.Concat(theta...)).
 type Product []Block
 
 // Uniform returns the uniform point, 1/Options everywhere: one matrix a block.

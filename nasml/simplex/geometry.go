@@ -9,14 +9,12 @@ import (
 //
 //	H(θ) = (1/|E|) Σ_e −Σ_o θ_eo log θ_eo ,   0·log 0 = 0:
 //
-// ln |O| for uniform rows, 0 if every row sits on one operation (Li+ 2021, Figure
-// 1). Rows are taken as they are, even if they do not sum to 1. It is NaN if there
-// is no row.
+// ln |O| for uniform rows, 0 if every row sits on one operation (Li+ 2021, Figure 1). Rows are taken as they are, even
+// if they do not sum to 1. It is NaN if there is no row.
 func EntropyOf(theta [][]float64) float64 { return (0 - Phi(theta)) / float64(len(theta)) }
 
-// Phi is the entropic mirror map φ(θ) = Σ_e Σ_o θ_eo log θ_eo in nats, with
-// 0·log 0 = 0 (Li+ 2021, Section 3.3). It is 1-strongly convex with respect to
-// Norm on the product of simplices.
+// Phi is the entropic mirror map φ(θ) = Σ_e Σ_o θ_eo log θ_eo in nats, with 0·log 0 = 0 (Li+ 2021, Section 3.3). It is
+// 1-strongly convex with respect to Norm on the product of simplices.
 func Phi(theta [][]float64) float64 {
 	var sum float64
 	for _, row := range theta {
@@ -44,9 +42,8 @@ func PhiConjugateGradient(y [][]float64) [][]float64 {
 //
 //	D_φ(u‖θ) = φ(u) − φ(θ) − ⟨∇φ(θ), u − θ⟩ = Σ u log(u/θ) − u + θ ,
 //
-// in nats: the Kullback–Leibler divergence summed over the rows where they are
-// normalised, and at least 0 where they are not. It is +∞ where u puts weight
-// on an operation that θ gives none.
+// in nats: the Kullback–Leibler divergence summed over the rows where they are normalised, and at least 0 where they
+// are not. It is +∞ where u puts weight on an operation that θ gives none.
 func BregmanOf(u, theta [][]float64) float64 {
 	mustSameRows("BregmanOf", u, theta)
 	var sum float64
@@ -65,8 +62,7 @@ func BregmanOf(u, theta [][]float64) float64 {
 	return sum
 }
 
-// relativeEntropy is x·d − (x−y) for d = log(x/y), at least 0: without
-// cancellation where x and y are close.
+// relativeEntropy is x·d − (x−y) for d = log(x/y), at least 0: without cancellation where x and y are close.
 func relativeEntropy(x, y, d float64) float64 {
 	if math.Abs(d) < 1e-3 {
 		return y * d * d * (1./2 + d*(1./3+d*(1./8+d/30))) // y·(eᵈd − (eᵈ−1))
@@ -110,9 +106,8 @@ func DualNorm(g [][]float64) float64 {
 	return math.Sqrt(float64(len(g))) * largest(g...)
 }
 
-// gap is the Frank–Wolfe gap max_{u ∈ Θ} ⟨g, θ−u⟩ = Σ_e ⟨g_e, θ_e⟩ − min g_e
-// for the gradient g at θ: 0 where no direction within Θ descends. Unlike
-// Bregman stationarity it does not vanish near every vertex.
+// gap is the Frank–Wolfe gap max_{u ∈ Θ} ⟨g, θ−u⟩ = Σ_e ⟨g_e, θ_e⟩ − min g_e for the gradient g at θ: 0 where no
+// direction within Θ descends. Unlike Bregman stationarity it does not vanish near every vertex.
 func gap(theta, grad [][]float64) float64 {
 	mustSameRows("gap", theta, grad)
 	var sum float64
@@ -128,9 +123,8 @@ func gap(theta, grad [][]float64) float64 {
 	return sum
 }
 
-// Check returns an error if θ is not on the product of simplices: a NaN or
-// an infinity, a negative weight, or a row whose sum is further than tolerance
-// from 1. The error names the row and the option.
+// Check returns an error if θ is not on the product of simplices: a NaN or an infinity, a negative weight, or a row
+// whose sum is further than tolerance from 1. The error names the row and the option.
 func Check(theta [][]float64, tolerance float64) error {
 	for e, row := range theta {
 		var sum float64

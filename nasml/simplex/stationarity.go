@@ -6,8 +6,7 @@ import (
 	"math"
 )
 
-// Point is a pair (w, θ) of weights and architecture parameters, rows of θ of
-// any lengths. Either part may be empty.
+// Point is a pair (w, θ) of weights and architecture parameters, rows of θ of any lengths. Either part may be empty.
 type Point struct {
 	W     []float64
 	Theta [][]float64
@@ -16,13 +15,11 @@ type Point struct {
 // Oracle returns the gradient of a smooth f at a point, of the point's shape.
 type Oracle func(at Point) (Point, error)
 
-// Stationarity measures how far a point is from being stationary for f in the
-// geometry of the joint mirror map ½‖w‖² + φ(θ), by its Bregman stationarity
-// (Li+ 2021, eq. 7 and Definitions 5–6; Zhang & He 2018, eq. 2.11).
+// Stationarity measures how far a point is from being stationary for f in the geometry of the joint mirror map ½‖w‖² +
+// φ(θ), by its Bregman stationarity (Li+ 2021, eq. 7 and Definitions 5–6; Zhang & He 2018, eq. 2.11).
 type Stationarity struct {
-	// Gamma is γ > 0 such that f + γ(½‖w‖² + φ(θ)) is convex, jointly in w and
-	// θ: constants of the blocks alone are not enough (f = w₁w₂ is linear in
-	// each). For a convex f any γ will do. λ is 1/(2γ).
+	// Gamma is γ > 0 such that f + γ(½‖w‖² + φ(θ)) is convex, jointly in w and θ: constants of the blocks alone are not
+	// enough (f = w₁w₂ is linear in each). For a convex f any γ will do. λ is 1/(2γ).
 	Gamma float64
 	// Tolerance is the relative accuracy of the distance from the point to its
 	// proximal point; if 0 it is 1e-8. Take 1e-4 for a float32 gradient.
@@ -44,19 +41,15 @@ type Measured struct {
 //	p = prox_λ(x) = arg min_u λ f(u) + D(u‖x) ,   λ = 1/(2γ),
 //	Δ_λ(x) = (D(x‖p) + D(p‖x)) / λ² = (‖w−p_w‖² + Σ (θ−p_θ)(log θ − log p_θ)) / λ² .
 //
-// Known cases: for f = ⟨c, θ⟩, p = softmax(log θ − λc) and Δ = ⟨c, θ−p⟩/λ; with
-// w alone and f = ½wᵀBw, p = (I+λB)⁻¹w and Δ = ‖∇f(p)‖². With w alone and a
-// γ-smooth f, ‖∇f(w)‖² ≤ (9/4)·Δ.
+// Known cases: for f = ⟨c, θ⟩, p = softmax(log θ − λc) and Δ = ⟨c, θ−p⟩/λ; with w alone and f = ½wᵀBw, p = (I+λB)⁻¹w
+// and Δ = ‖∇f(p)‖². With w alone and a γ-smooth f, ‖∇f(w)‖² ≤ (9/4)·Δ.
 //
-// Weights of exactly 0 stay 0 in p, and Δ is small near every vertex, the worst
-// included: judge it together with Gap.
+// Weights of exactly 0 stay 0 in p, and Δ is small near every vertex, the worst included: judge it together with Gap.
 //
-// The problem is ½-strongly convex relative to the mirror map. It is solved by
-// mirror descent with a step size found by halving, until the dual norm of the
-// gradient in the mirror's coordinates, which bounds the distance to p, is
-// below the tolerance. Rows of θ are normalised first. It returns an error if
-// that is not reached, where γ turns out to be too small, and where θ is not on
-// the simplices to 1e-4.
+// The problem is ½-strongly convex relative to the mirror map. It is solved by mirror descent with a step size found by
+// halving, until the dual norm of the gradient in the mirror's coordinates, which bounds the distance to p, is below
+// the tolerance. Rows of θ are normalised first. It returns an error if that is not reached, where γ turns out to be
+// too small, and where θ is not on the simplices to 1e-4.
 func (s Stationarity) At(f Oracle, x Point) (*Measured, error) {
 	if !(s.Gamma > 0) || math.IsInf(s.Gamma, 0) {
 		return nil, fmt.Errorf("bregman stationarity: Gamma is %v: it must be positive and finite", s.Gamma)
@@ -110,12 +103,10 @@ type place struct {
 	norm     float64 // dual norm of the residual
 }
 
-// solve is mirror descent on h: step a ≤ 1 takes log θ to log θ − a·residual.
-// A step is taken where it halves the best residual so far, or where it is
-// short enough for the descent lemma, D_h(u₊, u) ≤ D(u₊‖u)/a: finitely many
-// steps of the first kind leave steps of the second only, which converge
-// linearly because h is ½-strongly convex relative to the mirror map (Lu,
-// Freund & Nesterov 2018, Theorem 3.1); infinitely many are convergence.
+// solve is mirror descent on h: step a ≤ 1 takes log θ to log θ − a·residual. A step is taken where it halves the best
+// residual so far, or where it is short enough for the descent lemma, D_h(u₊, u) ≤ D(u₊‖u)/a: finitely many steps of
+// the first kind leave steps of the second only, which converge linearly because h is ½-strongly convex relative to the
+// mirror map (Lu, Freund & Nesterov 2018, Theorem 3.1); infinitely many are convergence.
 func (p *prox) solve() (place, error) {
 	if err := p.evaluate(&p.start); err != nil {
 		return place{}, err
@@ -152,9 +143,8 @@ func (p *prox) done(u place) bool {
 	return 2*u.norm <= p.Tolerance*math.Sqrt(both)+rounding
 }
 
-// descends reports whether the step from u to next is short enough for the descent
-// lemma, by gradients alone: D_h(next, u) = ⟨∇h(next)−∇h(u), next−u⟩ − D_h(u, next),
-// and D_h ≥ D/2. It returns an error if the gradients contradict γ.
+// descends reports whether the step from u to next is short enough for the descent lemma, by gradients alone: D_h(next,
+// u) = ⟨∇h(next)−∇h(u), next−u⟩ − D_h(u, next), and D_h ≥ D/2. It returns an error if the gradients contradict γ.
 func (p *prox) descends(u, next place, step float64) (bool, error) {
 	forward, back, both := divergences(next, u)
 	inner, size := innerProduct(u, next)
@@ -246,8 +236,7 @@ func divergences(u, v place) (uv, vu, both float64) {
 	return uv, vu, uv + vu
 }
 
-// innerProduct returns ⟨∇f(u)−∇f(v), u−v⟩ and the size of what was summed, for
-// its rounding error.
+// innerProduct returns ⟨∇f(u)−∇f(v), u−v⟩ and the size of what was summed, for its rounding error.
 func innerProduct(u, v place) (inner, size float64) {
 	add := func(gu, gv, d float64) {
 		inner += (gu - gv) * d
@@ -281,8 +270,7 @@ func normaliseLog(row []float64) {
 	}
 }
 
-// largest is the largest magnitude in rows, 0 if there is none; NaN is the
-// largest of all.
+// largest is the largest magnitude in rows, 0 if there is none; NaN is the largest of all.
 func largest(rows ...[]float64) float64 {
 	var most float64
 	for _, row := range rows {
@@ -298,10 +286,9 @@ func largest(rows ...[]float64) float64 {
 //
 //	Δ_λ = Σₑ ⟨∇ₑ, θₑ − pₑ⟩ / λ ,   pₑ = softmax(log θₑ − λ∇ₑ) ,
 //
-// and for λ → 0 the variance Σₑ Var_{o∼θₑ} ∇ₑ,ₒ, which is also taken where rounding
-// would leave nothing of the difference, at λ·‖∇‖∞ < 1e-6, and where γ = 0 made
-// λ = 1/(2γ) infinite: then p is a vertex, and Δ_λ 0 whatever θ is. Rows with a
-// weight of 0 keep it.
+// and for λ → 0 the variance Σₑ Var_{o∼θₑ} ∇ₑ,ₒ, which is also taken where rounding would leave nothing of the
+// difference, at λ·‖∇‖∞ < 1e-6, and where γ = 0 made λ = 1/(2γ) infinite: then p is a vertex, and Δ_λ 0 whatever θ is.
+// Rows with a weight of 0 keep it.
 func LinearStationarity(theta, grad [][]float64, lambda float64) float64 {
 	total := 0.0
 	for e, row := range theta {

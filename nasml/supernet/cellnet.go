@@ -221,8 +221,7 @@ type SearchConfig struct {
 	// and the channels are shuffled. 0 or 1: all of them.
 	Partial int
 
-	// Edges says that edges have weights of their own (edge normalisation of
-	// PC-DARTS); else they weigh 1.
+	// Edges says that edges have weights of their own (edge normalisation of PC-DARTS); else they weigh 1.
 	Edges bool
 }
 

@@ -4,9 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/nasml/lab/nasml/internal/own"
+	"github.com/nasml/lab/nasml/simplex"
 )
 
 // The macro skeleton of NAS-Bench-201 (Dong & Yang 2020, Figure 1): a 3×3 convolution, three stages of N cells with C,
@@ -81,8 +88,7 @@ func New(c Config) (*Net, error) {
 // MultiplyAdds are those of the inserted operations for an image.
 func (n *Net) MultiplyAdds() int64 { return n.inserted }
 
-// run computes the logits. A mixed operation is Σₒ θₒ·opₒ(x). With [Pass].Chosen it is
-// GDAS's sampled one,
+// run computes the logits. A mixed operation is Σₒ θₒ·opₒ(x). With [Pass].Chosen it is GDAS's sampled one,
 //
 //	Σₒ cₒ·θₒ·opₒ(x) + (1−cₒ)·θₒ ,
 //
@@ -196,4 +202,249 @@ func (n *Net) convolved(l Layers, x Map, k int) Map {
 		}
 	}
 	return l.BN("bn", y)
+}
+
+// Network is what a search or a training drives: a function of images, given weights, running statistics and
+// architecture. A network of one architecture has an empty Architecture.
+type Network interface {
+	Weights() []Weight             // trained, in the order in which Evaluate takes them
+	Stats() []Weight               // running means and variances, in the order of Pass.Stats
+	Architecture() simplex.Product // operation weights, and those of edges, as matrices of simplices
+	Evaluate(p Pass) Outcome       // a graph function: panics if shapes do not fit
+
+	InitWeights(rng *rand.Rand) []*tensors.Tensor // float32, as PyTorch draws them by default
+	InitStats() []*tensors.Tensor                 // means 0, variances 1
+}
+
+// Pass is what a network is evaluated on. All floats have one type.
+type Pass struct {
+	Images  *Node   // [B, H, W, 3], normalised
+	Theta   []*Node // a point of Architecture, one matrix a block
+	Chosen  []*Node // nil, or 0/1 matrices as Theta, where a method samples: see Net
+	Weights []*Node // as Network.Weights
+	Stats   []*Node // as Network.Stats
+	Train   bool    // BN normalises by the batch and moves the statistics, else by the statistics
+
+	// Drop holds the drop path of a training pass, nil for none: [B, n] for the n drop places of a CellNet, 0 if the
+	// example loses the path, else 1/(1−p).
+	Drop *Node
+}
+
+// Outcome is what a pass gives.
+type Outcome struct {
+	Logits    *Node   // [B, classes]
+	Auxiliary *Node   // logits of the auxiliary head, nil where the pass has none
+	Stats     []*Node // running statistics after the batch
+}
+
+var (
+	_ Network = (*Net)(nil)
+	_ Network = (*CellNet)(nil)
+)
+
+// Init says how a weight begins.
+type Init int
+
+// PyTorch's defaults.
+const (
+	InitUniform Init = iota // U(−1/√fan_in, 1/√fan_in): convolutions, the linear layer, their biases
+	InitOnes                // scale of BN, running variance
+	InitZeros               // shift of BN, running mean
+)
+
+// Weight describes one weight, or one running statistic, of a network.
+type Weight struct {
+	Path  string // "cells/0/1<-0/nor_conv_3x3/conv"
+	Dims  []int  // convolutions [height, width, in, out], the classifier [in, classes]
+	FanIn int    // inputs of one output: height·width·in
+	Init  Init
+}
+
+func (w Weight) tensor(rng *rand.Rand) *tensors.Tensor {
+	bound := 1 / math.Sqrt(float64(w.FanIn))
+	flat := make([]float32, size(w.Dims))
+	for i := range flat {
+		switch w.Init {
+		case InitUniform:
+			flat[i] = float32(bound * (2*rng.Float64() - 1))
+		case InitOnes:
+			flat[i] = 1
+		case InitZeros:
+		}
+	}
+	return tensors.FromFlatDataAndDimensions(flat, w.Dims...)
+}
+
+func mustFit(what string, got []*Node, want []Weight) {
+	if len(got) != len(want) {
+		panic(fmt.Errorf("supernet: got %d %s, the network has %d", len(got), what, len(want)))
+	}
+	for i, w := range want {
+		mustBe(w.Path, got[i], w.Dims...)
+	}
+}
+
+func mustBe(what string, x *Node, dims ...int) {
+	if !slices.Equal(x.Shape().Dimensions, dims) {
+		panic(fmt.Errorf("supernet: %s must have shape %v, got %s", what, dims, x.Shape()))
+	}
+}
+
+// BN's constants, PyTorch's defaults.
+const (
+	epsilon  = 1e-5
+	momentum = 0.1 // the weight of the new value in a running statistic
+)
+
+// mustVary panics if BN would divide 0 by 0.
+func mustVary(path string, z *Node) {
+	if z.Shape().Size() == z.Shape().Dim(-1) {
+		panic(fmt.Errorf("supernet: %s normalises shape %s, one value a channel: take more examples or larger images",
+			path, z.Shape()))
+	}
+}
+
+// Score is the number of examples whose largest logit (the first of equals) is right, int32, and the mean cross
+// entropy, −log softmax of the label's logit. logits are [B, classes], labels [B] integers.
+func Score(logits, labels *Node) (correct, loss *Node) {
+	logp := LogSoftmax(logits)
+	hot := OneHot(labels, logits.Shape().Dim(-1), logits.DType())
+	loss = Neg(ReduceAllMean(ReduceSum(Mul(hot, logp), -1)))
+	correct = ReduceAllSum(ConvertDType(Equal(ArgMax(logits, -1, labels.DType()), labels), labels.DType()))
+	return correct, loss
+}
+
+// check panics if a pass does not fit the network.
+func (n *CellNet) check(p Pass) {
+	batch := p.Images.Shape().Dim(0)
+	mustBe("the images", p.Images, batch, n.skeleton.Image, n.skeleton.Image, 3)
+	blocks := n.Architecture()
+	if len(p.Theta) != len(blocks) || len(p.Chosen) > 0 && (len(p.Chosen) != len(blocks) || !n.samples) {
+		panic(fmt.Errorf("supernet: got %d matrices of θ, %d of chosen operations; the network has %d, samples: %v",
+			len(p.Theta), len(p.Chosen), len(blocks), n.samples))
+	}
+	for i, b := range blocks {
+		if x := p.Theta[i]; x.Rank() == 3 {
+			mustBe("θ, "+b.Name, x, batch, b.Rows, b.Options)
+		} else {
+			mustBe("θ, "+b.Name, x, b.Rows, b.Options)
+		}
+	}
+	for i, x := range p.Chosen {
+		mustBe("the chosen operations", x, blocks[i].Rows, blocks[i].Options)
+	}
+	mustFit("weights", p.Weights, n.plan.weights)
+	mustFit("running statistics", p.Stats, n.plan.stats)
+	if p.Drop != nil {
+		mustBe("drop path", p.Drop, batch, n.plan.dropped)
+	}
+}
+
+// Evaluate computes the network; see Network.
+func (n *CellNet) Evaluate(p Pass) Outcome {
+	n.check(p)
+	w := n.walk(p)
+	o := n.run(Layers{walk: w})
+	o.Stats = w.mixed()
+	return o
+}
+
+// walk is a pass at its start.
+func (n *CellNet) walk(p Pass) *walk {
+	return &walk{
+		affine: n.plan.affine, net: n, pass: p, next: slices.Clone(p.Stats), batches: map[float64][]runningBatch{},
+		memo: map[memory]*Node{}, normal: map[*Node]batchNorm{},
+	}
+}
+
+// operation is a candidate operation as data.
+type operation struct {
+	kernel int  // of a ReLU–convolution–BN, else 0
+	skip   bool // identity
+	pool   bool // 3×3 mean
+}
+
+// operations are those of NAS-Bench-201 by name, computed together for all edges that leave a node. All others are in
+// Operations.
+var operations = map[string]operation{
+	"none":         {},
+	"skip_connect": {skip: true},
+	"nor_conv_1x1": {kernel: 1},
+	"nor_conv_3x3": {kernel: 3},
+	"avg_pool_3x3": {pool: true},
+}
+
+// inserted finds an operation that Net does not compute by itself: a reader's, or one of DARTS'.
+func inserted(name string) (Operation, bool) {
+	op := Operations[name]
+	if _, ours := operations[name]; ours && own.Same(op, shippedOperations[name]) {
+		return nil, false
+	}
+	return op, op != nil
+}
+
+// sampled are the weights of operations in a pass.
+type sampled struct {
+	factors *table // θ, or chosen·θ
+	scalars *table // (1−chosen)·θ; nil without Chosen
+	chosen  *table // nil without Chosen
+}
+
+func (c Config) sampled(l Layers) (m sampled) {
+	if l.planning() {
+		return m
+	}
+	entries, in := len(c.Space.Edges)*len(c.Space.Ops), l.walk.pass
+	theta := Reshape(in.Theta[0], -1, entries)
+	if len(in.Chosen) == 0 {
+		return sampled{factors: &table{entries: theta}}
+	}
+	row := Reshape(in.Chosen[0], 1, entries)
+	chosen := BroadcastToShape(row, theta.Shape())
+	return sampled{
+		chosen: &table{entries: row}, factors: &table{entries: Mul(chosen, theta)},
+		scalars: &table{entries: Mul(OneMinus(chosen), theta)},
+	}
+}
+
+// table is a number for each operation on each edge, [1, |E|·|O|], or [B, |E|·|O|] for one table an example.
+type table struct {
+	entries *Node
+	rows    map[int][]*Node // by the number of channels
+}
+
+// row is entry i, once for each channel of x: [1, C] or [B, C].
+func (t *table) row(x *Node, i int) *Node {
+	c := x.Shape().Dim(-1)
+	if t.rows[c] == nil {
+		r, n := t.entries.Shape().Dim(0), t.entries.Shape().Dim(1)
+		ones := Ones(x.Graph(), shapes.Make(x.DType(), 1, c))
+		wide := Dot(Reshape(t.entries, r*n, 1), ones).Product()
+		if t.rows == nil {
+			t.rows = map[int][]*Node{}
+		}
+		t.rows[c] = split(Reshape(wide, r, n*c), n)
+	}
+	return t.rows[c][i]
+}
+
+// shift is the sum of the scalars of the operations into a node that are not chosen, [1, C] or [B, C]; nil if none is
+// sampled.
+func (m sampled) shift(s Space, node int, x Map) (shift *Node) {
+	if m.scalars == nil {
+		return nil
+	}
+	for e, edge := range s.Edges {
+		for o := range s.Ops {
+			if edge.To != node {
+				continue
+			}
+			if row := m.scalars.row(x.node, e*len(s.Ops)+o); shift == nil {
+				shift = row
+			} else {
+				shift = Add(shift, row)
+			}
+		}
+	}
+	return shift
 }

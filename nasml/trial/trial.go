@@ -1,6 +1,5 @@
-// Package trial is what the arithmetic of one trial knows of the house around
-// it: the random streams that its seed names, and the form of its result. What
-// stores, schedules and draws stays outside, so that changing that leaves the
+// Package trial is what the arithmetic of one trial knows of the house around it: the random streams that its seed
+// names, and the form of its result. What stores, schedules and draws stays outside, so that changing that leaves the
 // version of the arithmetic as it is.
 package trial
 
@@ -125,6 +124,15 @@ func Indices(first, n int) []int {
 	return out
 }
 
+// At are the elements at some places.
+func At[T any](all []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, at := range places {
+		out[i] = all[at]
+	}
+	return out
+}
+
 // Seeds returns the seeds 0, 1, …, n−1. Small seeds are as good as large ones
 // here, because [Source] hashes them; n ≤ 0 gives none.
 func Seeds(n int) []uint64 {
@@ -140,10 +148,9 @@ func Seeds(n int) []uint64 {
 //	Source(seed, "init", "layer 1")
 //	Source(seed, "batches")
 //
-// Streams of different seeds or parts are independent, so that adding one
-// stream leaves all others as they were. The same call gives the same stream
-// on every platform. MarshalBinary and UnmarshalBinary of the result are its
-// state, for a checkpoint.
+// Streams of different seeds or parts are independent, so that adding one stream leaves all others as they were. The
+// same call gives the same stream on every platform. MarshalBinary and UnmarshalBinary of the result are its state, for
+// a checkpoint.
 func Source(seed uint64, parts ...string) *rand.ChaCha8 {
 	h := sha256.New()
 	length := make([]byte, 8)
@@ -159,8 +166,7 @@ func Source(seed uint64, parts ...string) *rand.ChaCha8 {
 	return rand.NewChaCha8([32]byte(h.Sum(nil)))
 }
 
-// RNG returns a generator over [Source]. It keeps no state of its own: the
-// state of its source is all of it.
+// RNG returns a generator over [Source]. It keeps no state of its own: the state of its source is all of it.
 func RNG(seed uint64, parts ...string) *rand.Rand {
 	return rand.New(Source(seed, parts...))
 }

@@ -1,9 +1,7 @@
-// Package programs keeps compiled programs on disk, so that another process
-// need not compile them again.
+// Package programs keeps compiled programs on disk, so that another process need not compile them again.
 //
-// A program is machine code: it is loaded only where nobody else could write it, and
-// its key, its length and its SHA-256 are what they were when it was written. Whatever
-// else lies in the folder is not there.
+// A program is machine code: it is loaded only where nobody else could write it, and its key, its length and its
+// SHA-256 are what they were when it was written. Whatever else lies in the folder is not there.
 package programs
 
 import (
@@ -33,8 +31,7 @@ const (
 	LimitEnv = "NASML_XLA_CACHE_MB"
 )
 
-// DefaultLimit is what the programs may take where $NASML_XLA_CACHE_MB does not
-// say it, in bytes.
+// DefaultLimit is what the programs may take where $NASML_XLA_CACHE_MB does not say it, in bytes.
 const DefaultLimit = 2_000_000_000
 
 // Cache is a folder of compiled programs:
@@ -56,9 +53,8 @@ type Cache struct {
 	room int64 // bytes that may be written before the folder is counted again
 }
 
-// Default is the user's cache: the folder named by $NASML_XLA_CACHE, else
-// nasml/xla in the user's cache folder. It is nil where the variable is "off".
-// The folder need not exist.
+// Default is the user's cache: the folder named by $NASML_XLA_CACHE, else nasml/xla in the user's cache folder. It is
+// nil where the variable is "off". The folder need not exist.
 func Default() (*Cache, error) {
 	c := &Cache{Dir: os.Getenv(Env), Limit: DefaultLimit}
 	if c.Dir == "off" {
@@ -120,9 +116,8 @@ func head(k Key, program []byte) []byte {
 	return append(h, sum[:]...)
 }
 
-// Get returns the program of a key, nil if there is none or where the folder or the
-// file is not the user's own (see [files.Private]). A file that is not wholly what was
-// written is removed.
+// Get returns the program of a key, nil if there is none or where the folder or the file is not the user's own (see
+// [files.Private]). A file that is not wholly what was written is removed.
 func (c *Cache) Get(k Key) []byte { return c.get(k, programSuffix) }
 
 // Next are the programs that SetNext was given for a key.
@@ -185,8 +180,7 @@ func (c *Cache) Size(k Key) int {
 // Drop removes the program of a key.
 func (c *Cache) Drop(k Key) { os.Remove(c.path(k, programSuffix)) }
 
-// Put keeps a program, whole or not at all, and makes room for it. A program
-// larger than the limit is not kept.
+// Put keeps a program, whole or not at all, and makes room for it. A program larger than the limit is not kept.
 func (c *Cache) Put(k Key, program []byte) error {
 	if int64(len(program)) > c.Limit {
 		return nil
@@ -252,14 +246,12 @@ func (c *Cache) entries(suffix string) ([]fs.FileInfo, error) {
 	return out, nil
 }
 
-// abandoned is the age at which a file that is being written, or a lock, was
-// left by a process that died.
+// abandoned is the age at which a file that is being written, or a lock, was left by a process that died.
 const abandoned = 24 * time.Hour
 
-// trim removes the programs that were not used for longest, until the rest is
-// within the limit, and what dead processes left. It counts the folder, and
-// then not again before a sixteenth of the limit, or all that is free, was
-// written: other processes write, too.
+// trim removes the programs that were not used for longest, until the rest is within the limit, and what dead processes
+// left. It counts the folder, and then not again before a sixteenth of the limit, or all that is free, was written:
+// other processes write, too.
 func (c *Cache) trim() error {
 	all, err := c.entries("")
 	if err != nil {
@@ -284,13 +276,11 @@ func (c *Cache) trim() error {
 	return nil
 }
 
-// patience is how long a process waits for another that compiles the same
-// program, before it compiles it, too.
+// patience is how long a process waits for another that compiles the same program, before it compiles it, too.
 const patience = 10 * time.Minute
 
-// Lock waits until no other process, and no other goroutine, compiles the
-// program of a key. If no lock is available, it does without: then two
-// compile the same, and both are right. release has to be called.
+// Lock waits until no other process, and no other goroutine, compiles the program of a key. If no lock is available, it
+// does without: then two compile the same, and both are right. release has to be called.
 func (c *Cache) Lock(k Key) (release func()) {
 	name := c.path(k, lockSuffix)
 	for start := time.Now(); c.Prepare() == nil && time.Since(start) < patience; time.Sleep(20 * time.Millisecond) {
@@ -305,9 +295,8 @@ func (c *Cache) Lock(k Key) (release func()) {
 	return func() {}
 }
 
-// FileSum is the SHA-256 of a file. It is kept in the cache under the file's
-// path, size and time, so that a plugin of 260 MB is read once and not once a
-// process.
+// FileSum is the SHA-256 of a file. It is kept in the cache under the file's path, size and time, so that a plugin of
+// 260 MB is read once and not once a process.
 func (c *Cache) FileSum(path string) (Key, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -260,7 +261,7 @@ func (p DartsParams) compareWith(
 	}
 	var ours [][]float64
 	for _, t := range slices.Concat(steps...) {
-		values, err := numbers(t)
+		values, err := device.Values(t)
 		if err != nil {
 			return nil, err
 		}

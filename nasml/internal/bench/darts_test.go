@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nasml/lab/nasml/backend"
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
@@ -99,7 +100,7 @@ func gradientsOf(t *testing.T, b compute.Backend, c DartsCase) (all [][]float64)
 	steps, _, err := run.train(t.Context())
 	require.NoError(t, err)
 	for _, x := range slices.Concat(steps...) {
-		found, err := numbers(x)
+		found, err := device.Values(x)
 		require.NoError(t, err)
 		all = append(all, found)
 	}

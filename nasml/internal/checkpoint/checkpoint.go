@@ -1,9 +1,8 @@
 // Package checkpoint writes where a computation stands and reads it back bit
 // for bit: a head, which is a Go value in JSON, and the tensors of the state.
 //
-// The layout is the length of the head in bytes (8 bytes, little-endian), the
-// head, and the bytes of the tensors one after another. Shapes are not written:
-// who reads knows them. What keeps a checkpoint whole is left to the run store,
+// The layout is the length of the head in bytes (8 bytes, little-endian), the head, and the bytes of the tensors one
+// after another. Shapes are not written: who reads knows them. What keeps a checkpoint whole is left to the run store,
 // which puts a sum behind it.
 package checkpoint
 
@@ -13,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"time"
 
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -105,4 +106,54 @@ func tooShort(err error) error {
 		return fmt.Errorf("it ends too early: %w", ErrOther)
 	}
 	return err
+}
+
+// Keeper saves and restores the state of a long computation. The zero value saves nothing.
+type Keeper struct {
+	// Load and Save are those of a runs.Job: the state that was saved last, or
+	// an error that is fs.ErrNotExist, and a function that keeps one.
+	Load func() (io.ReadCloser, error)
+	Save func(write func(io.Writer) error) error
+
+	Every time.Duration // after which a save is Due; 0: a minute
+	saved time.Time
+}
+
+// Resume reads the last saved state, if any. If its layout differs, reset is called instead.
+func (k *Keeper) Resume(read func(io.Reader) error, reset func()) error {
+	k.saved = time.Now()
+	if k.Load == nil {
+		return nil
+	}
+	from, err := k.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err = read(from); errors.Is(err, ErrOther) {
+		reset()
+		return nil
+	}
+	return err
+}
+
+// Due reports whether the last save is long ago.
+func (k *Keeper) Due() bool {
+	every := k.Every
+	if every == 0 {
+		every = time.Minute
+	}
+	return k.Save != nil && time.Since(k.saved) > every
+}
+
+// Keep saves.
+func (k *Keeper) Keep(write func(io.Writer) error) error {
+	if k.Save == nil {
+		return nil
+	}
+	k.saved = time.Now()
+	return k.Save(write)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 )
@@ -51,19 +52,30 @@ func Steps(
 	return report, nil
 }
 
-// Float64s reads float32 tensors, one after the other, and frees them.
+// Float64s reads tensors, one after the other, and frees them.
 func Float64s(all ...*tensors.Tensor) ([]float64, error) {
 	var out []float64
 	for _, t := range all {
-		single, err := tensors.CopyFlatData[float32](t)
+		values, err := Values(t)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range single {
-			out = append(out, float64(v))
-		}
+		out = append(out, values...)
 	}
 	return out, Free(all...)
+}
+
+// Values are the numbers of a float32 or float64 tensor.
+func Values(t *tensors.Tensor) ([]float64, error) {
+	if t.DType() == dtypes.Float64 {
+		return tensors.CopyFlatData[float64](t)
+	}
+	single, err := tensors.CopyFlatData[float32](t)
+	values := make([]float64, len(single))
+	for i, x := range single {
+		values[i] = float64(x)
+	}
+	return values, err
 }
 
 // Free frees tensors.

@@ -12,15 +12,13 @@ import (
 // Backward returns the gradients of inputs x₀ … x_last, given those of the outputs. It may return more.
 type Backward func(v []*Node, last int) []*Node
 
-// Custom returns the values y, computed from x, with gradients of their own. x
-// are of one type of numbers. Values that [Call] gave for the same x are returned
-// as they are.
+// Custom returns the values y, computed from x, with gradients of their own. x are of one type of numbers. Values that
+// [Call] gave for the same x are returned as they are.
 //
-// GoMLX has custom gradients for the identity only. So no gradient passes
-// through y itself, and a branch that is never taken carries v to x; nothing of
-// it is left in a compiled program, but it takes long to write and to read if
-// there are thousands: see Call. As Gradient goes through the nodes from the
-// last to the first, the first x that it comes to is the last that is wanted.
+// GoMLX has custom gradients for the identity only. So no gradient passes through y itself, and a branch that is never
+// taken carries v to x; nothing of it is left in a compiled program, but it takes long to write and to read if there
+// are thousands: see Call. As Gradient goes through the nodes from the last to the first, the first x that it comes to
+// is the last that is wanted.
 func Custom(y []*Node, vjp Backward, x ...*Node) []*Node {
 	if c := calls(y[0].Graph())[source(y[0])]; c != nil && c.vjp == nil && slices.Equal(c.x, x) {
 		c.of, c.vjp = y, vjp

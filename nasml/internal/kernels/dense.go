@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 
 	"github.com/nasml/lab/nasml/internal/gradient"
@@ -18,11 +19,10 @@ type Filtered struct{ Z, Normal, Moments *Node }
 //
 //	z[i, j, m] = Σᵤᵥ꜀ max(0, scale x + shift)[i + u − p, j + v − p, c] kernel[u, v, c, m], p = (k − 1)/2,
 //
-// [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3;
-// that of 3 × 3 needs 16 products where the formula has 36 (Winograd's F(2, 3)), and
-// its rounding is some times that of the sum. Several 1 × 1 kernels read x once, and
-// the gradients in x are added up, from the last on, where they are. It panics if
-// shapes differ.
+// [images, height, width, wide] for every kernel. There are kernels in C for k = 1 and 3; that of 3 × 3 needs 16
+// products where the formula has 36 (Winograd's F(2, 3)), and its rounding is some times that of the sum. Several 1 × 1
+// kernels read x once, and the gradients in x are added up, from the last on, where they are. It panics if shapes
+// differ.
 func Dense(x, affine *Node, kernels ...*Node) []Filtered {
 	return denseOf("dense", x, affine, kernels)
 }
@@ -145,3 +145,83 @@ func (w window) denseGradientForm(c Trilinear, before before, in []*Node) []*Nod
 	}
 	return out
 }
+
+// Sparse is the product of examples with the matrices of their set,
+//
+//	z[s, v, b, k] = Σⱼ x[s, b, j] w[s, j, v, k],
+//
+// x [S, B, D], w [S, D, V, K], z [S, V, B, K]: V variants of a matrix stand side by side. Its kernel is for examples
+// most numbers of which are 0, as the pixels of handwritten digits: it leaves them out, so that 0 times ∞, or times
+// what is no number, is 0. No gradient passes to x. It panics if shapes differ.
+func Sparse(x, w *Node) *Node {
+	mustMultiply("Sparse", x, w)
+	x = StopGradient(x)
+	z := whole.call1("sparse", func(in []*Node) *Node { return Einsum("sbj,sjvk->svbk", in[0], in[1]) }, x, w)
+	return custom(z, func(v *Node) []*Node { return []*Node{ZerosLike(x), sparseGradient(x, v)} }, x, w)
+}
+
+func sparseGradient(x, v *Node) *Node {
+	dw := whole.call1("sparse_gradient", func(in []*Node) *Node { return sparseGradientForm(in[0], in[1]) }, x, v)
+	return custom(dw, func(u *Node) []*Node { return []*Node{ZerosLike(x), Sparse(x, u)} }, x, v)
+}
+
+// SparseDescent is a step down the gradient of [Sparse], where u is that of z,
+//
+//	w[s, j, v, k] − rate Σ_b x[s, b, j] u[s, v, b, k],
+//
+// in one pass. It has no gradient. It panics if shapes differ.
+func SparseDescent(x, w, u *Node, rate float64) *Node {
+	mustMultiply("SparseDescent", x, w)
+	d := w.Shape().Dimensions
+	if want := shapes.Make(w.DType(), d[0], d[2], x.Shape().Dim(1), d[3]); !u.Shape().Equal(want) {
+		panic(fmt.Errorf("SparseDescent: the gradient of z is %s, expected %s", u.Shape(), want))
+	}
+	in := constants([]*Node{ConstAsDType(w.Graph(), w.DType(), []float64{rate}), x, u, w})
+	return StopGradient(whole.call1("sparse_descent", func(in []*Node) *Node {
+		return Sub(in[3], Mul(sparseGradientForm(in[1], in[2]), place(in[0], 0)))
+	}, in...))
+}
+
+// whole is the window of what has none.
+var whole = window{stride: 1, dilation: 1}
+
+func mustMultiply(name string, x, w *Node) {
+	if x.Rank() != 3 || w.Rank() != 4 || x.Shape().Dim(0) != w.Shape().Dim(0) || x.Shape().Dim(2) != w.Shape().Dim(1) ||
+		x.DType() != w.DType() || !x.DType().IsFloat() {
+		panic(fmt.Errorf("%s: x is %s and w %s, expected [S, B, D] and [S, D, V, K] of floating-point numbers of one "+
+			"type", name, x.Shape(), w.Shape()))
+	}
+}
+
+// The form.
+
+func sparseGradientForm(x, v *Node) *Node { return Einsum("sbj,svbk->sjvk", x, v) }
+
+// Product is the product of rows with the matrices of their model,
+//
+//	z[s, v, b, l] = Σₖ x[s, v, b, k] w[s, v, l, k],
+//
+// x [S, V, B, K], w [S, V, L, K], z [S, V, B, L]. XLA:CPU multiplies one matrix after another,
+// which is slow where they are small. It panics if shapes differ.
+func Product(x, w *Node) *Node {
+	for axis, n := range w.Shape().Dimensions {
+		if x.Rank() != 4 || w.Rank() != 4 || x.DType() != w.DType() || !x.DType().IsFloat() ||
+			axis != 2 && x.Shape().Dim(axis) != n {
+			panic(fmt.Errorf("Product: x is %s and w %s, expected [S, V, B, K] and [S, V, L, K] of floating-point "+
+				"numbers of one type", x.Shape(), w.Shape()))
+		}
+	}
+	return products.Forward(x, w)
+}
+
+// products are the product and its derivatives. That in w takes v first, as its C kernel does.
+var products = func() Trilinear {
+	of := func(equation string) func(a, b *Node) *Node {
+		return func(a, b *Node) *Node { return Einsum(equation, a, b) }
+	}
+	f := Trilinear{of("svbk,svlk->svbl"), of("svbl,svlk->svbk"), of("svbl,svbk->svlk")}
+	f = f.calls(whole, "product", "product_input", "product_weights")
+	weights := f.Kernel
+	f.Kernel = func(x, v *Node) *Node { return weights(v, x) }
+	return f.Smooth()
+}()

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// This file divides large programs. When XLA loads a program for a CPU it compares
-// every two of a computation's operations (xla::ExecutionGraph), and many of its passes
-// look at a computation as a whole: of a supernet with thousands of calls of kernels
-// both take seconds. A computation of its own for some hundred calls ends this.
+// This file divides large programs. When XLA loads a program for a CPU it compares every two of a computation's
+// operations (xla::ExecutionGraph), and many of its passes look at a computation as a whole: of a supernet with
+// thousands of calls of kernels both take seconds. A computation of its own for some hundred calls ends this.
 
 // divided says that programs with more than few function calls are divided into parts of least to most calls.
 var divided = struct{ few, least, most int }{600, 8, 300}

@@ -1,22 +1,17 @@
-// Package kernels has depthwise convolutions, 3 × 3 pools and what stands between
-// two batch normalisations of a cell: stages, convolutions with all channels and
-// weighted sums; and products with examples most numbers of which are 0. They are fast
-// on a CPU, where XLA's own operations are two to ten times slower than they could be.
+// Package kernels has depthwise convolutions, 3 × 3 pools and what stands between two batch normalisations of a cell:
+// stages, convolutions with all channels and weighted sums; and products with examples most numbers of which are 0.
+// They are fast on a CPU, where XLA's own operations are two to ten times slower than they could be.
 //
-// Each is a graph function, written in XLA's operations, under a name of its own
-// in the program. Package backend, which sees every program before XLA compiles
-// it, puts a call of a C kernel (folder c) in the place of such a function if
-// there is one: on a CPU, for float32 and float64. Everywhere else the function
-// is compiled as it is written, to the same numbers within rounding. The same
-// bits come out for any number of threads.
+// Each is a graph function, written in XLA's operations, under a name of its own in the program. Package backend, which
+// sees every program before XLA compiles it, puts a call of a C kernel (folder c) in the place of such a function if
+// there is one: on a CPU, for float32 and float64. Everywhere else the function is compiled as it is written, to the
+// same numbers within rounding. The same bits come out for any number of threads.
 //
-// The forms are definitions. Of pools they are made of shifted maps: XLA takes
-// long to compile a network of them.
+// The forms are definitions. Of pools they are made of shifted maps: XLA takes long to compile a network of them.
 //
-// Maps are [images, height, width, channels], padded by zeros so that y is
-// [images, ⌈height/stride⌉, ⌈width/stride⌉, channels]. All have gradients of
-// gradients, those of convolutions and pools made of the same functions, but for steps,
-// which have none (Squares, Momentum, Running, SparseDescent).
+// Maps are [images, height, width, channels], padded by zeros so that y is [images, ⌈height/stride⌉, ⌈width/stride⌉,
+// channels]. All have gradients of gradients, those of convolutions and pools made of the same functions, but for
+// steps, which have none (Squares, Momentum, Running, SparseDescent).
 package kernels
 
 import (
@@ -29,14 +24,12 @@ import (
 	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
-// DepthwiseConv filters every channel of x with a k × k kernel [k, k, channels]
-// of its own, as a cross-correlation:
+// DepthwiseConv filters every channel of x with a k × k kernel [k, k, channels] of its own, as a cross-correlation:
 //
 //	y[i, j] = Σᵤᵥ x[s i + d u − p, s j + d v − p] kernel[u, v], p = d (k − 1)/2,
 //
-// with stride s and dilation d; outside of x there are zeros. There are kernels
-// for k = 3, 5 and 7. It panics if k is even or if the channels differ, and
-// where stride or dilation is below 1.
+// with stride s and dilation d; outside of x there are zeros. There are kernels for k = 3, 5 and 7. It panics if k is
+// even or if the channels differ, and where stride or dilation is below 1.
 func DepthwiseConv(x, kernel *Node, stride, dilation int) *Node {
 	w := windowOf("DepthwiseConv", x, stride, dilation)
 	w.mustFilter("DepthwiseConv", x, kernel)

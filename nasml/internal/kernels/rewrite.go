@@ -59,10 +59,9 @@ var signatures = map[string]string{
 // inPlace are kernels that may write their result over a parameter, and which.
 var inPlace = map[string]int{prefix + "sparse_descent": 3}
 
-// shape is the shape of an array of a signature: x on the large side of a window,
-// y on the small one, z there behind a pointwise kernel p; k a depthwise kernel, f
-// one with all channels; c and d scales and shifts before and behind p or f, g and h
-// scales alone; w weights of maps. Arrays a are arraysFit's.
+// shape is the shape of an array of a signature: x on the large side of a window, y on the small one, z there behind a
+// pointwise kernel p; k a depthwise kernel, f one with all channels; c and d scales and shifts before and behind p or
+// f, g and h scales alone; w weights of maps. Arrays a are arraysFit's.
 func (w window) shape(kind rune, maps int) []int {
 	return map[rune][]int{
 		'x': {w.images, w.height, w.width, w.channels}, 'y': {w.images, w.rows(), w.columns(), w.channels},

@@ -10,10 +10,9 @@ import (
 	"github.com/nasml/lab/nasml/internal/gradient"
 )
 
-// This file has what stands between two batch normalisations of a cell, made so
-// that no normalised map is ever written down: a map is handed on with its
-// scales and shifts [2, channels], as which it stands for scale·x + shift, and
-// what reads it does the rest.
+// This file has what stands between two batch normalisations of a cell, made so that no normalised map is ever written
+// down: a map is handed on with its scales and shifts [2, channels], as which it stands for scale·x + shift, and what
+// reads it does the rest.
 
 // Epsilon is what is added to a variance.
 const Epsilon = 1e-5
@@ -128,8 +127,7 @@ func (w window) weightedGradient(v *Node, in []*Node) []*Node {
 //
 //	z = depthwise(max(0, scale x + shift)) pointwise, [images, ⌈height/s⌉, ⌈width/s⌉, wide].
 //
-// With z come its own scales and shifts and its moments, as [Normal] has them. It
-// panics if shapes differ.
+// With z come its own scales and shifts and its moments, as [Normal] has them. It panics if shapes differ.
 func Stage(x, affine, kernel, pointwise *Node, stride, dilation int) (z, normal, moments *Node) {
 	w := windowOf("Stage", x, stride, dilation)
 	w.mustFilter("Stage", x, kernel)

@@ -6,9 +6,8 @@ import (
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 )
 
-// This file has what a step does to all weights of a network and to all its
-// running statistics: one kernel each instead of some operations for every array,
-// which XLA compiles one by one. None has a gradient.
+// This file has what a step does to all weights of a network and to all its running statistics: one kernel each instead
+// of some operations for every array, which XLA compiles one by one. None has a gradient.
 
 // Squares is Σ x² over all numbers of arrays of any shapes and one type, a scalar.
 func Squares(x []*Node) *Node {

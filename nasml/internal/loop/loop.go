@@ -1,11 +1,9 @@
 // Package loop runs a training or a search: epochs of steps that can be stopped
 // after any of them, resumed there, and watched.
 //
-// It knows no optimizer and no tensor. What a step computes and what an epoch
-// records is the caller's; where it stands is [At], which goes into the caller's
-// checkpoint. What is random has to be a function of seed, epoch and step: then
-// there is no generator to keep, and an interrupted run has the bits of one that
-// was not.
+// It knows no optimizer and no tensor. What a step computes and what an epoch records is the caller's; where it stands
+// is [At], which goes into the caller's checkpoint. What is random has to be a function of seed, epoch and step: then
+// there is no generator to keep, and an interrupted run has the bits of one that was not.
 package loop
 
 import (
@@ -30,15 +28,13 @@ type Loop[F any] struct {
 
 	// Begin draws the batches of the epoch under way and says how many steps it has.
 	Begin func() (steps int, err error)
-	// Feed is what the step under way is given, and Advance makes the step and
-	// returns its loss. Where Feed fails nothing has moved, and the run is saved;
-	// where Advance fails, what was saved last stays as it is.
+	// Feed is what the step under way is given, and Advance makes the step and returns its loss. Where Feed fails
+	// nothing has moved, and the run is saved; where Advance fails, what was saved last stays as it is.
 	Feed    func() (F, error)
 	Advance func(feed F) (loss float64, err error)
-	// End evaluates and books the epoch whose steps are done, and returns its mean
-	// loss. Where it fails it has booked nothing, and is called again after Resume.
-	// Whether what it has changed till then may be saved only it can know: it calls
-	// Keep, not the loop.
+	// End evaluates and books the epoch whose steps are done, and returns its mean loss. Where it fails it has booked
+	// nothing, and is called again after Resume. Whether what it has changed till then may be saved only it can know:
+	// it calls Keep, not the loop.
 	End func(ctx context.Context) (loss float64, err error)
 
 	Keeper checkpoint.Keeper

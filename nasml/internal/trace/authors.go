@@ -54,10 +54,9 @@ func floatsOf(a Array) dtypes.DType {
 	return dtypes.Float32
 }
 
-// Authors is a trace that the authors' own programs left, of networks of cells
-// with two inputs or of NAS-Bench-1Shot1's: a search by DARTS, PC-DARTS or GAEA,
-// or the training of a genotype's network. Weights have the names of their PyTorch
-// modules; what they are follows from the order, which is that of [supernet.CellNet].
+// Authors is a trace that the authors' own programs left, of networks of cells with two inputs or of
+// NAS-Bench-1Shot1's: a search by DARTS, PC-DARTS or GAEA, or the training of a genotype's network. Weights have the
+// names of their PyTorch modules; what they are follows from the order, which is that of [supernet.CellNet].
 //
 //	settings            JSON: see AuthorsSettings; other fields are passed over. "method" is "evaluation", the
 //	                    training of a genotype's network; "gaea-…", a search for θ by EG; else for α by Adam
@@ -76,17 +75,14 @@ func floatsOf(a Array) dtypes.DType {
 //	eval_logits                               of the training images in evaluation after all steps
 //	genotype                                  in the settings: after all steps
 //
-// A step without valid_loss leaves the architecture as it is (warm-up). In a
-// search of second order running statistics see the three training passes of
-// the architecture's step, not the validation pass, as in DARTS' code; on
-// ImageNet (state has stem0) the architecture's gradient is clipped, statistics
-// inside operations move twice a pass (search.OperationsTwice), and GAEA's weights
-// go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their gradient in the
-// architecture's (bilevel.Settings.Uncleared).
+// A step without valid_loss leaves the architecture as it is (warm-up). In a search of second order running statistics
+// see the three training passes of the architecture's step, not the validation pass, as in DARTS' code; on ImageNet
+// (state has stem0) the architecture's gradient is clipped, statistics inside operations move twice a pass
+// (search.OperationsTwice), and GAEA's weights go first. There and on NAS-Bench-1Shot1 GAEA's weights leave their
+// gradient in the architecture's (bilevel.Settings.Uncleared).
 //
-// Differences are defined as in the package comment; of prints, a row's scale is
-// its largest element, or its largest change, but at least a thousandth of the
-// largest row's.
+// Differences are defined as in the package comment; of prints, a row's scale is its largest element, or its largest
+// change, but at least a thousandth of the largest row's.
 type Authors struct {
 	Settings AuthorsSettings
 	Arrays   map[string]Array
@@ -359,3 +355,37 @@ func (t *Authors) check() error {
 func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 func slice3(x []float64, r int) []float64 { return x[3*r : 3*r+3] }
+
+// From here on: traces of NAS-Bench-1Shot1, what tells its supernets apart, and the names of their architecture.
+
+// oneShotSpaces are the spaces by the authors' numbers.
+var oneShotSpaces = map[string]supernet.OneShot{"1": supernet.OneShot1, "2": supernet.OneShot2, "3": supernet.OneShot3}
+
+// oneShot is the settings' supernet. The shapes of the first cell tell how cells join their input and how many channels
+// the operations get.
+func (t *Authors) oneShot() (supernet.Network, error) {
+	s := t.Settings
+	c := supernet.OneShotConfig{
+		Skeleton: supernet.Skeleton{Channels: s.Channels, Cells: s.Layers, Image: s.Image, Classes: s.Classes},
+		Space:    oneShotSpaces[string(s.Space)],
+	}
+	if c.Space.Ops == nil {
+		return nil, fmt.Errorf("settings: space must be 1, 2 or 3 of NAS-Bench-1Shot1, got %s", s.Space)
+	}
+	nodes := len(c.Space.Parents)
+	all := func([]int) bool { return true }
+	width := t.channels("cells.0._input_projections.0.", all)
+	c.AddInput = t.channels(fmt.Sprintf("cells.0._input_projections.%d.", nodes), all) > width
+	if through := t.channels("cells.0._choice_blocks.0.", all); through > 0 {
+		c.Partial = width / through
+	}
+	return supernet.NewOneShot(c)
+}
+
+func oneShotArchitecture(blocks int) []authorsParameter {
+	out := []authorsParameter{{name: "alphas_mixed_op", blocks: []int{0}}, {name: "alphas_output", blocks: []int{1}}}
+	for i := 2; i < blocks; i++ {
+		out = append(out, authorsParameter{name: fmt.Sprintf("alphas_inputs.%d", i-2), blocks: []int{i}})
+	}
+	return out
+}

@@ -216,12 +216,10 @@ func (r *authorsRun) search(in []*Node) []*Node {
 	return slices.Concat(out, o.GradW, o.GradTheta)
 }
 
-// searchSettings are those of the authors' program as a step reads them. GAEA's
-// programs for ImageNet (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62) and
-// NAS-Bench-1Shot1 (liamcli/nasbench-1shot1@e369bd7,
-// optimizers/edarts/architect.py:80,95,111) do not clear the architecture's
-// gradient before its step; the first takes the weights' step before it, the
-// second evaluates twice and takes no second order.
+// searchSettings are those of the authors' program as a step reads them. GAEA's programs for ImageNet
+// (liamcli/PC-DARTS@dc3cfe0, architect_edarts.py:38-62) and NAS-Bench-1Shot1 (liamcli/nasbench-1shot1@e369bd7,
+// optimizers/edarts/architect.py:80,95,111) do not clear the architecture's gradient before its step; the first takes
+// the weights' step before it, the second evaluates twice and takes no second order.
 func (t *Authors) searchSettings() search.Settings {
 	s, k := t.Settings, t.kind
 	adam := bilevel.DARTSAdam

@@ -28,8 +28,7 @@ import (
 // A genotype is not counted if where it differs the weight of its pair and that of ours
 // differ by rounding: softmax sums the same numbers in another order.
 //
-// Look-ups are cells of NAS-Bench-1Shot1's supernets, which were asked for in the table
-// of NAS-Bench-101:
+// Look-ups are cells of NAS-Bench-1Shot1's supernets, which were asked for in the table of NAS-Bench-101:
 //
 //	settings                 JSON: "source", "method" and "specs": of each space s1, s2, s3 a list of N pairs
 //	                         [adjacency matrix, operations] of cells, pruned or not

@@ -30,7 +30,7 @@ type Array struct {
 
 // Float32 is an array of float32 values.
 func Float32(values []float32, dims ...int) Array {
-	return Array{Type: "<f4", Dims: dims, Values: converted[float64](values)}
+	return Array{Type: "<f4", Dims: dims, Values: Converted[float64](values)}
 }
 
 func zeros(dims ...int) Array {
@@ -87,9 +87,9 @@ func elementOf[T number]() element {
 		read: func(r io.Reader, n int) ([]float64, error) {
 			raw := make([]T, n)
 			err := binary.Read(r, binary.LittleEndian, raw)
-			return converted[float64](raw), err
+			return Converted[float64](raw), err
 		},
-		nest: func(values []float64, dims []int) any { return nested(converted[T](values), dims) },
+		nest: func(values []float64, dims []int) any { return nested(Converted[T](values), dims) },
 	}
 }
 
@@ -111,7 +111,8 @@ func WriteNPY[T number](w io.Writer, flat []T, dims ...int) error {
 	return npy.Write(w, nested(flat, dims))
 }
 
-func converted[To, From number](from []From) []To {
+// Converted are numbers in another type.
+func Converted[To, From number](from []From) []To {
 	to := make([]To, len(from))
 	for i, x := range from {
 		to[i] = To(x)

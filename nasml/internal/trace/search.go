@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 )
@@ -77,30 +78,19 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		args := anys(batch)
-		for _, t := range state {
-			donated, err := DonateTensorBuffer(t, s.backend, 0)
-			if err != nil {
-				return nil, 0, fmt.Errorf("donating the state: %w", err)
-			}
-			args = append(args, donated)
-		}
-		out, err := s.exec.Call(args...)
+		next, seen, err := device.Step(s.backend, s.exec, anys(batch), state)
 		if err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
-		state = out[:len(state)]
-		loss, err := arrayOf(out[len(state)])
+		loss, err := device.Values(seen[0])
 		if err != nil {
 			return nil, 0, err
 		}
-		losses = append(losses, loss.Values[0])
+		state, losses = next, append(losses, loss[0])
 	}
 	took = time.Since(begin)
-	for _, t := range state {
-		if err := t.FinalizeAll(); err != nil {
-			return nil, 0, fmt.Errorf("freeing the state: %w", err)
-		}
+	if err := device.Free(state...); err != nil {
+		return nil, 0, fmt.Errorf("freeing the state: %w", err)
 	}
 	return losses, took, nil
 }
@@ -146,21 +136,17 @@ func (a Array) tensor(dtype dtypes.DType) *tensors.Tensor {
 	if dtype == dtypes.Float64 {
 		return tensors.FromFlatDataAndDimensions(slices.Clone(a.Values), a.Dims...)
 	}
-	return tensors.FromFlatDataAndDimensions(converted[float32](a.Values), a.Dims...)
+	return tensors.FromFlatDataAndDimensions(Converted[float32](a.Values), a.Dims...)
 }
 
 func (a Array) labels() *tensors.Tensor {
-	return tensors.FromFlatDataAndDimensions(converted[int32](a.Values), len(a.Values))
+	return tensors.FromFlatDataAndDimensions(Converted[int32](a.Values), len(a.Values))
 }
 
 func arrayOf(t *tensors.Tensor) (Array, error) {
-	dims := t.Shape().Dimensions
-	if t.DType() == dtypes.Float64 {
-		values, err := tensors.CopyFlatData[float64](t)
-		return Array{Type: "<f8", Dims: dims, Values: values}, err
-	}
-	values, err := tensors.CopyFlatData[float32](t)
-	return Float32(values, dims...), err
+	values, err := device.Values(t)
+	kind := map[bool]string{false: "<f4", true: "<f8"}[t.DType() == dtypes.Float64]
+	return Array{Type: kind, Dims: t.Shape().Dimensions, Values: values}, err
 }
 
 // foreign are the dimensions of one of our weights in a trace: convolutions [height, width, in, out] become [out, in,
@@ -286,12 +272,11 @@ func (s *Search) advance(state []*tensors.Tensor, step int) (next, rest []*tenso
 	return next, rest, s.putBack(next, state, rest[len(rest)-1])
 }
 
-// halves computes a step whose weights go first and leaves those alone that nobody
-// sampled, before the architecture's pass sees them. The same program does it in
-// three parts: a step while the architecture rests, which moves the weights; one at
-// learning rate 0 with the validation batch in both places, which moves the
-// architecture; and one more of these while it rests, which moves the running
-// statistics as the architecture's pass does. noise is that of the validation batch.
+// halves computes a step whose weights go first and leaves those alone that nobody sampled, before the architecture's
+// pass sees them. The same program does it in three parts: a step while the architecture rests, which moves the
+// weights; one at learning rate 0 with the validation batch in both places, which moves the architecture; and one more
+// of these while it rests, which moves the running statistics as the architecture's pass does. noise is that of the
+// validation batch.
 func (s *Search) halves(state []*tensors.Tensor, f search.Inputs[*tensors.Tensor], noise Array) (
 	next, rest []*tensors.Tensor, err error,
 ) {
@@ -377,9 +362,8 @@ func (s *Search) putBack(next, old []*tensors.Tensor, chosen *tensors.Tensor) er
 	return nil
 }
 
-// step is the step of a search as a graph: the new state, then the training and
-// validation losses, and, for a comparison, the logits of both, the
-// architecture's gradient, the weights' gradients and what was chosen in the
+// step is the step of a search as a graph: the new state, then the training and validation losses, and, for a
+// comparison, the logits of both, the architecture's gradient, the weights' gradients and what was chosen in the
 // weights' pass.
 func (s *Search) step(in []*Node) []*Node {
 	next, o := s.program.Graph(in)

@@ -1,23 +1,18 @@
-// Package trace replays search steps that another program computed, to find out
-// whether both do the same arithmetic.
+// Package trace replays search steps that another program computed, to find out whether both do the same arithmetic.
 //
-// A trace is one .npz file of NumPy (numpy.savez, numpy.savez_compressed): all
-// that a search of some steps starts from, the settings, and what the other
-// program got. [Read] reads it, [Trace.Replay] rebuilds the supernet, computes
-// the same steps and compares. Any framework can write one; what it has to know
-// stands here, and nasml/internal/bench/supernet_torch.py is a program that does.
+// A trace is one .npz file of NumPy (numpy.savez, numpy.savez_compressed): all that a search of some steps starts from,
+// the settings, and what the other program got. [Read] reads it, [Trace.Replay] rebuilds the supernet, computes the
+// same steps and compares. Any framework can write one; what it has to know stands here, and
+// nasml/internal/bench/supernet_torch.py is a program that does.
 //
-// [Open] reads three formats more: steps of the authors' own programs on the DARTS
-// space and NAS-Bench-1Shot1, [Authors], and their genotypes and the cells that they
-// looked up, [Cells].
+// [Open] reads three formats more: steps of the authors' own programs on the DARTS space and NAS-Bench-1Shot1,
+// [Authors], and their genotypes and the cells that they looked up, [Cells].
 //
 // # Arrays
 //
-// Floats are float32 or float64, labels int32, int64 or uint8, little-endian, in
-// C or Fortran order. The replay computes in the type of weights/stem/conv.
-// Everything is finite. An array of another name is an error, so that no
-// misspelt one goes uncompared. Layouts are PyTorch's. With B examples, S steps,
-// |E| edges and |O| operations:
+// Floats are float32 or float64, labels int32, int64 or uint8, little-endian, in C or Fortran order. The replay
+// computes in the type of weights/stem/conv. Everything is finite. An array of another name is an error, so that no
+// misspelt one goes uncompared. Layouts are PyTorch's. With B examples, S steps, |E| edges and |O| operations:
 //
 //	settings                        the JSON below: a string ('<U', '|S') or its bytes (uint8)
 //	weights/PATH                    before the first step, every weight
@@ -45,11 +40,9 @@
 //
 // # Weights
 //
-// Convolutions are [out, in, height, width], classifier/weight is
-// [classes, features], everything else is a vector. NAS-Bench-201's paths, with cells
-// counted from 0 through all stages and reductions (for N = 1 cells 1 and 3 are
-// reductions), an edge as 2<-0 for the one from node 0 to node 2, and op one of
-// nor_conv_1x1 and nor_conv_3x3:
+// Convolutions are [out, in, height, width], classifier/weight is [classes, features], everything else is a vector.
+// NAS-Bench-201's paths, with cells counted from 0 through all stages and reductions (for N = 1 cells 1 and 3 are
+// reductions), an edge as 2<-0 for the one from node 0 to node 2, and op one of nor_conv_1x1 and nor_conv_3x3:
 //
 //	stem/conv                       3×3, no bias
 //	cells/0/2<-0/op/conv            ReLU, convolution, BN
@@ -128,15 +121,12 @@
 //
 // # Write float64
 //
-// In float32 two right programs agree to about 10⁻⁶ until a number before a ReLU
-// is so close to 0 that rounding puts it on different sides. The gradient of that
-// one pixel then passes or does not, which moves the gradient of a kernel that
-// sums over n pixels by about 1/√n of it, and from there the searches part.
-// PyTorch against itself in float64: at 4 channels, 16×16 pixels and batch 16 no
-// such pixel in a first step and one within ten steps in three of four methods;
-// at 16 channels, 32×32 and batch 64 one in the first step, which moved a
-// gradient by 2·10⁻⁴. In float64 none is to be expected. So a trace in float32
-// should be small or short, and one of many steps in float64.
+// In float32 two right programs agree to about 10⁻⁶ until a number before a ReLU is so close to 0 that rounding puts it
+// on different sides. The gradient of that one pixel then passes or does not, which moves the gradient of a kernel that
+// sums over n pixels by about 1/√n of it, and from there the searches part. PyTorch against itself in float64: at 4
+// channels, 16×16 pixels and batch 16 no such pixel in a first step and one within ten steps in three of four methods;
+// at 16 channels, 32×32 and batch 64 one in the first step, which moved a gradient by 2·10⁻⁴. In float64 none is to be
+// expected. So a trace in float32 should be small or short, and one of many steps in float64.
 package trace
 
 import (

@@ -251,8 +251,7 @@ func TopEigen(n int, apply func(dst, v []float64)) (value float64, vector []floa
 	}
 }
 
-// krylov is an orthonormal basis q of the span of q₁, Aq₁, A²q₁, … with the
-// tridiagonal matrix of A in it.
+// krylov is an orthonormal basis q of the span of q₁, Aq₁, A²q₁, … with the tridiagonal matrix of A in it.
 type krylov struct {
 	q           [][]float64
 	alpha, beta []float64

@@ -20,15 +20,13 @@ var hermiteRule = sync.OnceValue(func() Rule {
 	return rule
 })
 
-// Tangent is the neural tangent kernel of activation search on a one-hidden-
-// layer network of infinite width, f_α(x) = vᵀσ_α(Wx) with σ_α = Σⱼ αⱼσⱼ and
-// only W ~ N(0, 1) trained (Oymak+ 2021, Definition 3). For inputs of unit norm
+// Tangent is the neural tangent kernel of activation search on a one-hidden-layer network of infinite width, f_α(x) =
+// vᵀσ_α(Wx) with σ_α = Σⱼ αⱼσⱼ and only W ~ N(0, 1) trained (Oymak+ 2021, Definition 3). For inputs of unit norm
 //
 //	K_α(x, x′) = c₀ Σᵢⱼ αᵢαⱼ ρ κᵢⱼ(ρ),   κᵢⱼ(ρ) = E σᵢ′(u)σⱼ′(v),   ρ = ⟨x, x′⟩,
 //
-// with u, v standard normal of correlation ρ: quadratic in α. With the Hermite
-// coefficients cᵢₖ of σᵢ′, κᵢⱼ(ρ) = Σₖ cᵢₖcⱼₖρᵏ; that of ReLU with itself,
-// whose series converges slowly, is the arc-cosine kernel (π − arccos ρ)/2π.
+// with u, v standard normal of correlation ρ: quadratic in α. With the Hermite coefficients cᵢₖ of σᵢ′, κᵢⱼ(ρ) = Σₖ
+// cᵢₖcⱼₖρᵏ; that of ReLU with itself, whose series converges slowly, is the arc-cosine kernel (π − arccos ρ)/2π.
 //
 // What it gives is divided by c₀ = ‖v‖², which only scales it.
 type Tangent struct {
@@ -235,14 +233,12 @@ func Features(eval func(z float64) (value, slope float64), x, w *mat.Dense, v []
 	return phi
 }
 
-// Deep is a network of Depth hidden layers of equal width k with the mixture
-// σ_α = Σⱼ αⱼσⱼ after each, all hidden layers trained and the output fixed
-// (Oymak+ 2021, Section 4.2, extensions):
+// Deep is a network of Depth hidden layers of equal width k with the mixture σ_α = Σⱼ αⱼσⱼ after each, all hidden
+// layers trained and the output fixed (Oymak+ 2021, Section 4.2, extensions):
 //
 //	z₁ = W₁x,   z_l = (s/√k) W_l σ_α(z_{l−1}),   f_α(x) = vᵀσ_α(z_D),   vᵢ = ±√(c₀/k),
 //
-// with standard normal W. With Depth 1 it is the network of [Tangent]. Its
-// tangent kernel is no longer quadratic in α.
+// with standard normal W. With Depth 1 it is the network of [Tangent]. Its tangent kernel is no longer quadratic in α.
 type Deep struct {
 	Activations []Activation
 	Depth       int     // D ≥ 1
@@ -255,9 +251,8 @@ type Deep struct {
 //	Σ₁ = ρ,  Θ₁ = ρ,  Σ_{l+1} = s² E σ_α(u)σ_α(v),
 //	Θ_{l+1} = Σ_{l+1} + s² E σ_α′(u)σ_α′(v) ⊙ Θ_l,   K_α = E σ_α′(u)σ_α′(v) ⊙ Θ_D,
 //
-// where (u, v) ~ N(0, Σ_l). All inputs have the same variance q_l in a layer, so
-// that the means are power series in the correlation Σ_l/q_l. It is an error
-// if a variance vanishes or overflows.
+// where (u, v) ~ N(0, Σ_l). All inputs have the same variance q_l in a layer, so that the means are power series in the
+// correlation Σ_l/q_l. It is an error if a variance vanishes or overflows.
 func (d Deep) Kernel(alpha []float64, rho *mat.Dense) (*mat.Dense, error) {
 	all, err := d.Kernels(alpha, rho)
 	if err != nil {

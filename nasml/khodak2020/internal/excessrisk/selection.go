@@ -26,9 +26,8 @@ type Selection struct {
 	Lambda   string         `json:"lambda"` // "mean", "sum" or "none": how λ = √(log(1/δ)/|T|) is meant
 }
 
-// regularisation is λ of λ‖w‖² + Σ_T ℓ. Corollary A.1's λ = √(log(1/δ)/|T|)
-// belongs to the mean of the losses, that is |T|·λ to their sum; "sum" takes
-// it literally, "none" is 0.
+// regularisation is λ of λ‖w‖² + Σ_T ℓ. Corollary A.1's λ = √(log(1/δ)/|T|) belongs to the mean of the losses, that is
+// |T|·λ to their sum; "sum" takes it literally, "none" is 0.
 func regularisation(reading string, n int, delta float64) float64 {
 	lambda := math.Sqrt(math.Log(1/delta) / float64(n))
 	switch reading {
@@ -40,11 +39,9 @@ func regularisation(reading string, n int, delta float64) float64 {
 	return 0
 }
 
-// Run computes, for every |V| and |C| (in this order, |C| fastest), means over
-// the validation sets of: the excess risk of the chosen configuration, its
-// excess over the best trained one ("selection"), its generalisation gap
-// ℓ_𝒟 − ℓ_V, the share of validation sets where Theorem A.2's, Theorem 3.1's
-// or Corollary A.4's bound is broken, and A.2's bound.
+// Run computes, for every |V| and |C| (in this order, |C| fastest), means over the validation sets of: the excess risk
+// of the chosen configuration, its excess over the best trained one ("selection"), its generalisation gap ℓ_𝒟 − ℓ_V,
+// the share of validation sets where Theorem A.2's, Theorem 3.1's or Corollary A.4's bound is broken, and A.2's bound.
 func (t Selection) Run(seed uint64) (trial.Result, error) {
 	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "selection")
@@ -90,8 +87,7 @@ func (b bounds) rightSides(valid, configs int) (theoremA2, theorem31, corollaryA
 		b.generalisation + hoeffding(valid) + hoeffding(b.train) + deviation
 }
 
-// choose draws validation sets of one size and lets each choose among the
-// first k configurations, for every k.
+// choose draws validation sets of one size and lets each choose among the first k configurations, for every k.
 func (t Selection) choose(
 	w *instance, fits [][]float64, risks []float64, star bounds, n int, rng *rand.Rand,
 ) map[string][]float64 {
@@ -167,10 +163,8 @@ type Joint struct {
 	Lambda   []float64      `json:"lambda"`
 }
 
-// Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the
-// bilevel choice and of joint ERM, and the smallest excess risk of a
-// configuration trained on T. The losses of the objectives are not clipped, as
-// in (2).
+// Run gives for every λ (of λ‖w‖² + Σℓ) the excess risk and log₁₀ γ of the bilevel choice and of joint ERM, and the
+// smallest excess risk of a configuration trained on T. The losses of the objectives are not clipped, as in (2).
 func (t Joint) Run(seed uint64) (trial.Result, error) {
 	w := newInstance(t.Instance, seed)
 	rng := trial.RNG(seed, "joint")

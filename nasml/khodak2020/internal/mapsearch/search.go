@@ -11,9 +11,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// The searches. Algorithm 1 and its fast variant share weights; the others
-// train one configuration at a time. RandomSearchLambda is random search that
-// tunes λ, too (Appendix B.2): its tries are those of random search, with the
+// The searches. Algorithm 1 and its fast variant share weights; the others train one configuration at a time.
+// RandomSearchLambda is random search that tunes λ, too (Appendix B.2): its tries are those of random search, with the
 // same features, but for λ, so that the two differ in nothing else.
 const (
 	WeightSharing      = "ws"
@@ -24,8 +23,7 @@ const (
 	Hyperband          = "hyperband"
 )
 
-// Search is a search on a task. A field that does not apply to its method is
-// zero, so that it is in no key.
+// Search is a search on a task. A field that does not apply to its method is zero, so that it is in no key.
 type Search struct {
 	Setting
 	Method  string           `json:"method"`
@@ -52,9 +50,8 @@ func (t Search) Calls() int {
 	return n
 }
 
-// rules are those of the reading. The authors' code takes the incumbent from
-// the ⌊n/η⌋ arms that a rung of n keeps, also of the last one: where that is
-// none, as for one arm, its score never counts; where it is some, and in random
+// rules are those of the reading. The authors' code takes the incumbent from the ⌊n/η⌋ arms that a rung of n keeps,
+// also of the last one: where that is none, as for one arm, its score never counts; where it is some, and in random
 // search, which is one rung, the last scores count as the paper has it.
 func (t Search) rules() halving.Rules {
 	rules := halving.AsPaper()
@@ -73,17 +70,14 @@ func (t Search) rules() halving.Rules {
 	return rules
 }
 
-// Run searches with the random streams of a seed and calls step after every
-// solver call. It returns, for every one of them: the best configuration so far
-// ("best"), its validation score, the dimension, seconds and multiply-adds up to
-// here ("seconds", "madds"; with the evaluations "seconds_total"), the test error
-// of the classifier at hand under that configuration ("observed"), and that of
-// one trained for it alone on all d features ("oracle"). A call before which no
+// Run searches with the random streams of a seed and calls step after every solver call. It returns, for every one of
+// them: the best configuration so far ("best"), its validation score, the dimension, seconds and multiply-adds up to
+// here ("seconds", "madds"; with the evaluations "seconds_total"), the test error of the classifier at hand under that
+// configuration ("observed"), and that of one trained for it alone on all d features ("oracle"). A call before which no
 // configuration is the best one has best −1 and errors of 1.
 //
-// The classifier at hand is the shared one until Algorithm 1 has a winner,
-// whose own training is the last call; of the others it is that of the best
-// try, at the dimension that it was tried with.
+// The classifier at hand is the shared one until Algorithm 1 has a winner, whose own training is the last call; of the
+// others it is that of the best try, at the dimension that it was tried with.
 func (t Search) Run(ctx context.Context, data Data, seed uint64, step func(note string)) (trial.Result, error) {
 	s := &search{Search: t, p: data.problem(t.Setting, t.Configs, seed), rules: t.rules(), seed: seed, step: step}
 	if t.Method == RandomSearchLambda {
@@ -157,8 +151,7 @@ func (s *search) record(ctx context.Context, m snapshot, observed func() (float6
 	return nil
 }
 
-// oracle is the test error of a configuration trained by itself with all d
-// features, from features of its own.
+// oracle is the test error of a configuration trained by itself with all d features, from features of its own.
 func (s *search) oracle(ctx context.Context, config int) (float64, error) {
 	if known, ok := s.oracles[config]; ok {
 		return known, nil
@@ -209,7 +202,7 @@ func (s *search) solve(ctx context.Context, round halving.Round[int]) (model, []
 	if s.Method == FastWeightSharing { // another dimension, other features
 		draw = s.drawSeed("shared", strconv.Itoa(round.Number))
 	}
-	return s.fit(ctx, configsOf(round, round.Train), configsOf(round, round.Valid), round.Dim, draw, false)
+	return s.fit(ctx, trial.At(round.Arms, round.Train), trial.At(round.Arms, round.Valid), round.Dim, draw, false)
 }
 
 // fit trains a classifier and scores the validation examples with it; both count as the search's cost.
@@ -232,14 +225,6 @@ func (s *search) scores(losses, errs []float64) []float64 {
 		return errs
 	}
 	return losses
-}
-
-func configsOf(round halving.Round[int], of []int) []int {
-	out := make([]int, len(of))
-	for i, c := range of {
-		out[i] = round.Arms[c]
-	}
-	return out
 }
 
 func testError(ctx context.Context, m model, config int) (float64, error) {
@@ -305,8 +290,7 @@ func (s *search) alone(ctx context.Context) error {
 	return nil
 }
 
-// try trains one configuration by itself and returns its validation score and
-// its test error.
+// try trains one configuration by itself and returns its validation score and its test error.
 func (s *search) try(ctx context.Context, config, d, number int) (score, test float64, err error) {
 	only, draw := []int{config}, s.drawSeed(s.Method, strconv.Itoa(number))
 	m, scores, err := s.fit(ctx, only, only, d, draw, true)
@@ -325,8 +309,7 @@ type lambdaProblem struct {
 	lambdas []float64 // of each configuration
 }
 
-// withLambdas draws the λ of n configurations from [lo, hi], evenly on a
-// logarithmic scale.
+// withLambdas draws the λ of n configurations from [lo, hi], evenly on a logarithmic scale.
 func withLambdas(s Setting, data Data, n int, lo, hi float64, seed uint64) lambdaProblem {
 	rng := trial.RNG(seed, "λ of random search")
 	with := func(lambda float64) problem {

@@ -54,10 +54,9 @@ func Check(name string) error {
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
-// Net is the activation search of Section 4.2: f_α(x) = vᵀσ_α(Wx) with
-// σ_α = Σᵢ αᵢσᵢ, v = ±√(c₀/k), W₀ with N(0, 1) entries, the same for every α;
-// W is trained by gradient descent on ½Σ(y − f)² (eq. 9) with the step
-// η = rate/λ_max(K̂_α).
+// Net is the activation search of Section 4.2: f_α(x) = vᵀσ_α(Wx) with σ_α = Σᵢ αᵢσᵢ, v = ±√(c₀/k), W₀ with N(0, 1)
+// entries, the same for every α; W is trained by gradient descent on ½Σ(y − f)² (eq. 9) with the step η =
+// rate/λ_max(K̂_α).
 type Net struct {
 	Classes     [2]int   `json:"classes"` // the first has y = −1
 	Train       int      `json:"train"`   // n_T
@@ -222,8 +221,7 @@ func (t *Task) Train(ctx context.Context, alpha []float64) (train, pool []float6
 	return train, t.outputs(alpha, &moved), nil
 }
 
-// sharpness is λ_max of the tangent kernel at W₀,
-// K̂_α = XXᵀ ⊙ (σ_α′(Z₀) diag(v²) σ_α′(Z₀)ᵀ).
+// sharpness is λ_max of the tangent kernel at W₀, K̂_α = XXᵀ ⊙ (σ_α′(Z₀) diag(v²) σ_α′(Z₀)ᵀ).
 func (t *Task) sharpness(alpha []float64) float64 {
 	s := t.apply(alpha, t.z, true)
 	n, _ := s.Dims()

@@ -17,9 +17,8 @@ import (
 //
 //	f_α(x) = vᵀσ_α(Wx),   L̂_T(W) = ½ Σᵢ (yᵢ − f_α(xᵢ))²   (9).
 //
-// The rows of ∇L̂_T lie in the span of the training inputs. With more features
-// than inputs, W is therefore kept in coordinates of that span; what it does
-// elsewhere never changes, and is in poolRest. Both are exact.
+// The rows of ∇L̂_T lie in the span of the training inputs. With more features than inputs, W is therefore kept in
+// coordinates of that span; what it does elsewhere never changes, and is in poolRest. Both are exact.
 type network struct {
 	x        *mat.Dense // training inputs [n, r]
 	pool     *mat.Dense // other inputs [m, r]
@@ -53,8 +52,7 @@ func newNetwork(x, pool, w0 *mat.Dense, y []float64, c0 float64) (*network, erro
 	return net, nil
 }
 
-// rowSpan is an orthonormal basis [d, n] of a space that holds the rows of
-// x [n, d], n < d.
+// rowSpan is an orthonormal basis [d, n] of a space that holds the rows of x [n, d], n < d.
 func rowSpan(x *mat.Dense) (*mat.Dense, error) {
 	n, d := x.Dims()
 	var svd mat.SVD
@@ -80,9 +78,8 @@ type descent struct {
 	InitialMax float64   // largest |f(xᵢ)| before training
 }
 
-// descend runs T steps of gradient descent at the activation σ_α with the step
-// 1/λ_max(K̂_α), K̂_α the Gram matrix at W₀, and beside it the same T steps of
-// the network linearized at W₀, in closed form:
+// descend runs T steps of gradient descent at the activation σ_α with the step 1/λ_max(K̂_α), K̂_α the Gram matrix at
+// W₀, and beside it the same T steps of the network linearized at W₀, in closed form:
 //
 //	f_T(x) = f₀(x) + K̂(x, X) K̂⁻¹ (I − (I − ηK̂)^T)(y − f₀).
 //

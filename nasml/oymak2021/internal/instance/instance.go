@@ -179,8 +179,7 @@ func (t *Teacher) Jacobian(fit *features.MixtureFit) (*mat.Dense, error) {
 	return &j, nil
 }
 
-// correlation is c with E[y·x] = c·u*: (1 − 2q)·E|x₁| on the unit sphere, where
-// E|x₁| = Γ(d/2)/(√π Γ((d+1)/2)).
+// correlation is c with E[y·x] = c·u*: (1 − 2q)·E|x₁| on the unit sphere, where E|x₁| = Γ(d/2)/(√π Γ((d+1)/2)).
 func (t *Teacher) correlation() float64 {
 	d := float64(t.Inputs)
 	above, _ := math.Lgamma(d / 2)

@@ -17,8 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Case is what a trial depends on but its seed: Δ is the simplex times
-// Scale, with λ in [Lambda, Lambda + Range].
+// Case is what a trial depends on but its seed: Δ is the simplex times Scale, with λ in [Lambda, Lambda + Range].
 type Case struct {
 	Instance   instance.Params `json:"world"`
 	Train      int             `json:"train"`

@@ -103,8 +103,7 @@ func draw(rng *rand.Rand, kind string, h, p int) (Bounds, error) {
 	return logSumExp(rng, h, p)
 }
 
-// runRidge takes suprema over α in the simplex for ‖y − Φ_αθ‖² + λ‖θ‖², whose
-// second derivatives are
+// runRidge takes suprema over α in the simplex for ‖y − Φ_αθ‖² + λ‖θ‖², whose second derivatives are
 //
 //	H_αα = 2 (θᵀΦᵢᵀΦⱼθ)ᵢⱼ ,  H_θαᵢ = 2 (Φ_αᵀΦᵢθ − Φᵢᵀr) ,  H_θθ = 2 (Φ_αᵀΦ_α + λI) .
 func (c Case) runRidge(ctx context.Context, seed uint64) (trial.Result, error) {
@@ -196,8 +195,7 @@ func smallest(m *mat.SymDense) float64 {
 	return least
 }
 
-// Example is (μ/2)θ² − kμαθ, which is not jointly convex: H_αα = 0 and
-// θ_α = kα.
+// Example is (μ/2)θ² − kμαθ, which is not jointly convex: H_αα = 0 and θ_α = kα.
 func Example(k, mu float64) Bounds {
 	b, err := quadratic(mat.NewSymDense(2, []float64{0, -k * mu, -k * mu, mu}), 1)
 	if err != nil { // the θ-block is the number μ

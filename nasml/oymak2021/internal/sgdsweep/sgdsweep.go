@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/nasml/lab/nasml/internal/device"
 	"github.com/nasml/lab/nasml/oymak2021/internal/pixels"
 	"github.com/nasml/lab/nasml/trial"
 )
@@ -287,7 +288,7 @@ func (w *Work) Inputs() (map[string]*tensors.Tensor, error) {
 		"v":     s.tensor(headWeights(s.net.Width, s.net.C0), s.net.Width),
 	}
 	for l, size := range s.net.layers(s.d) {
-		flat, err := float64s(w.start[l])
+		flat, err := device.Values(w.start[l])
 		if err != nil {
 			return nil, err
 		}
