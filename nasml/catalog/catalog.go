@@ -240,8 +240,7 @@ func Lookup(id string) (Entry, error) {
 }
 
 // misspelt are the known names that fewest letters change into id, two at most.
-func misspelt(id string, known []string) []string {
-	var nearest []string
+func misspelt(id string, known []string) (nearest []string) {
 	least := 2
 	for _, k := range known {
 		switch d := edits(strings.ToLower(id), strings.ToLower(k)); {

@@ -78,7 +78,6 @@ func Compare(ctx context.Context, p CompareParams) (*Comparison, error) {
 
 func (p CompareParams) all() []string { return slices.Concat(p.Mine, p.Baselines) }
 
-// check reports every invalid parameter of the comparison itself.
 func (p CompareParams) check() error {
 	var c study.Checks
 	c.Expect(len(p.all()) > 0, "Mine or Baselines must name a search, such as \"gaea-darts/erm\"")
@@ -194,8 +193,7 @@ func (r *Comparison) Records() []string { return r.records }
 
 // Check compares every row of Mine with every other row: searches by seed, methods that query the table as independent
 // runs. All intervals hold together.
-func (r *Comparison) Check() []runs.Claim {
-	var claims []runs.Claim
+func (r *Comparison) Check() (claims []runs.Claim) {
 	for _, mine := range r.Rows {
 		for _, other := range r.Rows {
 			if mine.Mine && !other.Mine {
@@ -291,7 +289,6 @@ func (r *Comparison) accuracies() plots.Panel {
 	return p
 }
 
-// entropies are those of θ, from the start on.
 func (r *Comparison) entropies() plots.Panel {
 	p := plots.Panel{
 		X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"},
@@ -316,18 +313,8 @@ func (r *Comparison) table() *plots.Table {
 	if r.Tabular {
 		t.Columns = slices.Insert(t.Columns, regretColumn, plots.Column{Header: "regret"})
 	}
-	var mine, others plots.Block
-	for _, c := range r.Rows {
-		if c.Mine {
-			mine.Rows = append(mine.Rows, r.entry(c))
-		} else {
-			others.Rows = append(others.Rows, r.entry(c))
-		}
-	}
-	for _, b := range []plots.Block{mine, others} {
-		if len(b.Rows) > 0 {
-			t.Blocks = append(t.Blocks, b)
-		}
+	for _, rows := range study.By(r.Rows, func(c Compared) bool { return c.Mine }) { // which come first
+		t.Blocks = append(t.Blocks, plots.Block{Rows: study.Map(rows, r.entry)})
 	}
 	return t
 }
@@ -345,12 +332,8 @@ func (r *Comparison) entry(c Compared) []plots.Entry {
 	if cost != "" && c.curves == nil && r.Tabular {
 		cost += " (simulated)"
 	}
-	var out []plots.Entry
-	for _, text := range []string{
-		c.Title, fmt.Sprint(len(c.Accuracy)), accuracy, interval, twoDigits(c.Entropy), cost,
-	} {
-		out = append(out, plots.Entry{Text: text})
-	}
+	texts := []string{c.Title, fmt.Sprint(len(c.Accuracy)), accuracy, interval, twoDigits(c.Entropy), cost}
+	out := study.Map(texts, func(text string) plots.Entry { return plots.Entry{Text: text} })
 	if r.Tabular {
 		out = slices.Insert(out, regretColumn, plots.Entry{Text: twoDigits(r.Regret(c))})
 	}
@@ -360,7 +343,6 @@ func (r *Comparison) entry(c Compared) []plots.Entry {
 // regretColumn is the place of the regret, which needs a table of accuracies.
 const regretColumn = 4
 
-// twoDigits is a mean, or "–" without values.
 func twoDigits(values []float64) string {
 	if len(values) == 0 {
 		return "–"

@@ -1,6 +1,7 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -60,7 +61,6 @@ func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (e
 	return err
 }
 
-// bySpace are the rows of each search space.
 func bySpace(r *figure1) [][]found {
 	return study.By(searched(r.Groups), func(f found) string { return f.settings.Space })
 }
@@ -84,7 +84,6 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 	sayEntropies(r, f)
 }
 
-// entropiesPanel has the rows of a space.
 func entropiesPanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
 	if len(bySpace(r)) > 1 {
@@ -145,7 +144,6 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
-// paperEntropy is that curve as drawn, if there is one.
 func (f found) paperEntropy(epochs int) []plots.Series {
 	x, y := f.publishedEntropy(epochs)
 	if len(x) == 0 {
@@ -166,7 +164,6 @@ func (f found) distance() verdict.Distance {
 	return verdict.CurveDistance(x, ours, theirs)
 }
 
-// longest is the number of epochs of the longest search that was run.
 func longest(rows []found) int {
 	most := 0
 	for _, f := range rows {
@@ -187,9 +184,7 @@ func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
 	return c.From("Section 4.1 and Figure 1 (" + panel + ")")
 }
 
-// judgeFigure1 judges that entropy starts at ln |O|, that GAEA's is below its base method's from epoch 2 on, and that
-// its supernet loses less accuracy by discretisation (Section 4.1, DARTS space). Accuracies and distances from the
-// paper's curves are judged at the paper's scale only.
+// judgeFigure1 judges accuracies and distances from the paper's curves at the paper's scale only.
 func judgeFigure1(r *figure1) []runs.Claim {
 	rows := searched(r.Groups)
 	claims := judgeStarts(r)
@@ -225,12 +220,7 @@ func (f found) judgeStart(c lab.Claim, n int) runs.Claim {
 	if len(starts) == 0 {
 		return c.NotRun("no search was run")
 	}
-	furthest := starts[0]
-	for _, x := range starts {
-		if math.Abs(x-want) > math.Abs(furthest-want) {
-			furthest = x
-		}
-	}
+	furthest := slices.MaxFunc(starts, func(a, b float64) int { return cmp.Compare(math.Abs(a-want), math.Abs(b-want)) })
 	return verdict.Exactly(c.Noting("ours is the seed furthest from it").Claim, furthest, want, 1e-4)
 }
 
@@ -255,7 +245,6 @@ var publishedAudit = map[row][2]struct {
 	"pc-darts@darts": {{"LI035", 72.17}, {"LI036", 15.27}}, "gaea-pc-darts@darts": {{"LI037", 75.07}, {"LI038", 33.23}},
 }
 
-// ownScale is why a number of the paper is not judged at another scale.
 const ownScale = "another scale than the paper's: not judged"
 
 // judgeAudit compares the accuracy of the supernet at the last epoch, before and after discretisation, at the paper's
@@ -303,7 +292,6 @@ func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 	}
 }
 
-// judgeDrop compares the loss of accuracy by discretisation at the last epoch.
 func judgeDrop(r *figure1, base, gaea found, pairs int) runs.Claim {
 	other := "another space and scale than the paper's"
 	if base.row.space() == "darts" {

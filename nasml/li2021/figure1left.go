@@ -61,11 +61,10 @@ func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
 	for _, kind := range kinds {
 		names = append(names, search.Kinds[kind].Names()...)
 	}
-	for _, w := range rowsNamed(p.Rows) {
-		space := cmp.Or(w.space(), p.Space)
+	for _, w := range p.Rows {
+		space := cmp.Or(row(w).space(), p.Space)
 		c.Expect(slices.Contains(names, space), "the space of row %q must be one of %v (METHOD@SPACE), got %q", w,
-			names,
-			space)
+			names, space)
 	}
 	c.Expect(len(p.Gradients) == 0, "Gradients must be empty, got %v: li2021/figure1 compares gradients", p.Gradients)
 }
@@ -117,7 +116,6 @@ func edgePanel(r *figure1, rows []found) plots.Panel {
 	return panel
 }
 
-// auditPanel has the accuracy of the supernet before and after discretisation.
 func auditPanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "supernet, validation (%)", Min: 0}}
 	for _, f := range rows {

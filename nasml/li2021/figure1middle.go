@@ -82,7 +82,6 @@ func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
 	sayChanges(f, rows)
 }
 
-// partPanel has the entropy of a part of θ of searches on one space.
 func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	panel := plots.Panel{
 		Title: spaceTitle(rows[0].oneShot.Name), X: plots.Axis{Label: "epochs"},
@@ -94,7 +93,6 @@ func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	return panel
 }
 
-// deviation is the deviation of the operations' mean entropy from the published curve; false if there is none.
 func (f found) deviation(confidence float64) (deviation, bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
 	ours := f.entropies("operations", confidence)
@@ -104,11 +102,9 @@ func (f found) deviation(confidence float64) (deviation, bool) {
 	return deviate(ours.X, ours.Y, theirs, 0), true
 }
 
-// judgeFigure1Middle judges that entropies start at that of uniform weights and that GAEA's falls faster than its base
-// method's, on every space and for every part of θ; the paper has operations on the first. The distance from the
-// published curves is judged at the paper's scale only.
-func judgeFigure1Middle(r *figure1Middle) []runs.Claim {
-	var claims []runs.Claim
+// judgeFigure1Middle judges every space and every part of θ; the paper has operations on the first. The distance from
+// the published curves is judged at the paper's scale only.
+func judgeFigure1Middle(r *figure1Middle) (claims []runs.Claim) {
 	rows := r.Part(searchPart).Trials()
 	for _, space := range r.Params.Spaces {
 		for _, name := range r.Params.Rows {
@@ -148,8 +144,6 @@ func judgeFaster(r *figure1Middle, base, gaea found, part string) runs.Claim {
 	return r.Params.below(c.Family(len(r.Params.Spaces)), gaea.entropyMeans(part), base.entropyMeans(part))
 }
 
-// publishedEntropyMean is the mean of the published curve over the search's epochs, without the start; 0 if there is
-// none.
 func (f found) publishedEntropyMean() float64 {
 	_, y := f.publishedEntropy(f.settings.Epochs)
 	if len(y) < 2 {
@@ -158,7 +152,6 @@ func (f found) publishedEntropyMean() float64 {
 	return mean(y[1:])
 }
 
-// entropyMeans are, by seed, the means of the entropy of a part of θ over all epochs but the start.
 func (f found) entropyMeans(part string) []float64 {
 	return study.Map(f.finished(), func(r *runs.Record) float64 { return mean(f.entropyOf(r, part)[1:]) })
 }

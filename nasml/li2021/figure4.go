@@ -196,13 +196,8 @@ func meanCurve(curves [][]float64) (x, mean []float64) {
 // distance is that of the mean curve of the row that the paper draws from the mean of the paper's, whose searches are
 // on the data set itself.
 func (l learning) distance(r *learningCurves, set lookupSet) verdict.Distance {
-	var curves [][]float64
-	for _, f := range r.Groups.Trials() {
-		if f.row == l.drawn {
-			curves = f.curves[set.task]
-		}
-	}
-	x, mean := meanCurve(curves)
+	f, _ := rowIn(r.Groups.Trials(), l.drawn)
+	x, mean := meanCurve(f.curves[set.task])
 	return verdict.CurveDistance(x, mean, verdict.MeanCurve(l.paper(r.Params, set)))
 }
 
@@ -211,18 +206,13 @@ func (l learning) distance(r *learningCurves, set lookupSet) verdict.Distance {
 func (l learning) judge(r *learningCurves) []runs.Claim {
 	rows := r.Groups.Trials()
 	claims := study.Map(rows, func(f found) runs.Claim { return l.judgeSkips(r, f) })
-	for _, f := range rows {
-		for _, g := range rows {
-			if "gaea-"+string(f.row) == string(g.row) {
-				claims = append(claims, judgeLead(r, f, g)...)
-			}
-		}
+	for _, p := range pairs(rows) {
+		claims = append(claims, judgeLead(r, p[0], p[1])...)
 	}
 	for _, set := range r.Params.sets() {
 		if len(l.paper(r.Params, set)) > 0 {
 			claims = append(claims, l.distance(r, set).Claim(r.Claim("own: %s: distance of our mean curve of %s "+
-				"from the "+
-				"mean of the paper's, percentage points", set.title, l.drawn.title()).Claim, "epoch"))
+				"from the mean of the paper's, percentage points", set.title, l.drawn.title()).Claim, "epoch"))
 		}
 	}
 	return claims

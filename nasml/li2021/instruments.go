@@ -20,9 +20,6 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// This file has the diagnostics of a search, during and after it: an alarm on collapse, the stationarity of θ beside
-// its bound, Roberts+'s criterion on every edge, and the cells after every epoch.
-
 // Thresholds of the alarm on collapse: half of the normal cell's edges are skip connections, or, as in the early
 // stopping of Zela+ 2020 (Section 4.3), the largest eigenvalue of five evaluations ago is less than 0.75 of the current
 // one.
@@ -124,7 +121,6 @@ func labelled(label string, s plots.Series) plots.Series {
 	return s
 }
 
-// percents are shares in percent.
 func percents(shares []float64) []float64 {
 	return study.Map(shares, func(x float64) float64 { return 100 * x })
 }
@@ -140,14 +136,12 @@ func (f found) moves(epoch float64) float64 {
 	return max(0, epoch-float64(s.Bilevel.Warmup)) * float64(steps)
 }
 
-// readings are what the instruments of a search read at its evaluations.
 type readings struct {
 	evaluated                                   []float64 // epochs done
 	loss, convexity, gradient, stationarity     []float64
 	theta /* after every epoch */, alone, apart [][]float64
 }
 
-// readingsOf are those of a record.
 func (f found) readingsOf(r *runs.Record) readings {
 	rows := func(name string) [][]float64 {
 		return slices.Collect(slices.Chunk(r.Series[name], f.numbers()))
@@ -158,7 +152,6 @@ func (f found) readingsOf(r *runs.Record) readings {
 	}
 }
 
-// readingsNow are those of a search under way.
 func readingsNow(c *search.Curve) readings {
 	r := c.Readings
 	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
@@ -169,8 +162,7 @@ func readingsNow(c *search.Curve) readings {
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
 //
 // with the largest γ, F and G_θ² read so far in place of their suprema.
-func (f found) bounds(r readings) []float64 {
-	var out []float64
+func (f found) bounds(r readings) (out []float64) {
 	var gamma, loss, square float64
 	for i := range r.stationarity {
 		gamma, loss, square = max(gamma, r.convexity[i]), max(loss, r.loss[i]), max(square, r.gradient[i])
@@ -202,7 +194,6 @@ func (f found) agree(r readings, evaluation int) agreement {
 	return a
 }
 
-// criteria are the two shares of edges of an agreement, by label.
 var criteria = []struct {
 	label string
 	of    func(a agreement) []bool
@@ -211,7 +202,6 @@ var criteria = []struct {
 	{"largest is best alone", func(a agreement) []bool { return a.right }},
 }
 
-// shares are those of the edges that meet a criterion, at every evaluation.
 func (f found) shares(r readings, of func(a agreement) []bool) (y []float64) {
 	for i := range r.alone {
 		y = append(y, share(of(f.agree(r, i))))
@@ -269,7 +259,6 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 	return []plots.Panel{eigen, delta, edges}
 }
 
-// instrumentCaption explains the panels of the instruments.
 const instrumentCaption = "Instruments, on a batch of validation images: largest eigenvalue of the Hessian in the " +
 	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
 	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."

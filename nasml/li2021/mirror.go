@@ -108,10 +108,8 @@ func (p MirrorParams) trials() (gs lab.Groups[geometry.Trial]) {
 	return gs
 }
 
-// mirrorMethods are exponentiated gradient, projected SGD and SGD on logits.
 var mirrorMethods = []string{"eg", "projected", "softmax"}
 
-// methodName is a method's name in pictures.
 func methodName(method string) string {
 	return strings.NewReplacer("eg", "EG", "projected", "projected SGD", "softmax", "SGD on logits").Replace(method)
 }
@@ -150,7 +148,6 @@ func bestRate(gs lab.Groups[geometry.Trial]) (best []float64, rate float64) {
 	return best, rate
 }
 
-// lowest is the least rate of groups.
 func lowest(gs lab.Groups[geometry.Trial]) float64 {
 	return slices.Min(gs.X(func(t geometry.Trial) float64 { return slices.Min(t.Rates) }))
 }

@@ -53,10 +53,8 @@ var oneShotCost = catalog.Cost{
 // wide is a style in which three panels fit beside each other, a space each.
 var wide = plots.ICML
 
-// oneShotRow is a search of a figure on a space as a row.
 func oneShotRow(name, space string) row { return row(name + "@" + space) }
 
-// rowsOn are searches on all spaces, space by space.
 func (p OneShotParams) rowsOn(searches []string) (rows []string) {
 	for _, space := range p.Spaces {
 		for _, name := range searches {
@@ -66,7 +64,6 @@ func (p OneShotParams) rowsOn(searches []string) (rows []string) {
 	return rows
 }
 
-// oneShotRules has the rules that neither tags nor settings have.
 func (p OneShotParams) oneShotRules(searches []string, c *study.Checks) {
 	c.Expect(p.Space == "", "Space must be empty, got %q: name spaces of NAS-Bench-1Shot1 in Spaces", p.Space)
 	study.Distinct(c, "Rows", searches, 1)
@@ -112,7 +109,6 @@ func (f found) thetas(r *runs.Record) (theta [][]float64, err error) {
 	return [][]float64{slices.Concat(slices.Concat(arch.Theta...)...)}, nil
 }
 
-// firstLookup is the epoch of the first look-up.
 func (f found) firstLookup() int {
 	if search.Methods[f.settings.Method].Hold == search.Nothing {
 		return f.settings.Epochs
@@ -139,13 +135,8 @@ var lookupsStudy = study.Study{
 	Code: code.Define(lookupsID, "li2021/internal/regret"),
 }
 
-// lookupRules has the rules that tags cannot express.
 func (l Lookups) lookupRules(spaces []string, c *study.Checks) {
-	var ties []string
-	for name := range supernet.TieRules {
-		ties = append(ties, string(name))
-	}
-	slices.Sort(ties)
+	ties := study.Map(slices.Sorted(maps.Keys(supernet.TieRules)), func(t supernet.Ties) string { return string(t) })
 	c.OneOf("Ties", l.Ties, ties...)
 	for _, space := range spaces {
 		s, ok := supernet.OneShots[space]
@@ -173,7 +164,6 @@ func lookupBench[T any](
 	return b, err
 }
 
-// lookupTrial is the look-up of a search.
 type lookupTrial struct {
 	regret.Lookup
 	label string
@@ -181,7 +171,6 @@ type lookupTrial struct {
 	to    **runs.Record
 }
 
-// lookUp looks up the trials that are not in the store.
 func (l Lookups) lookUp(ctx context.Context, searches lab.Groups[found], storedOnly bool) error {
 	var spaces []string
 	var gs lab.Groups[lookupTrial]
@@ -242,23 +231,14 @@ func (f found) isBound() bool {
 	})
 }
 
-// oneShotParts are the parts of θ whose entropy is drawn.
 var oneShotParts = []string{"operations", "inputs", "output"}
 
-// partOf is the part of θ that a block of OneShot.Product is of.
 func partOf(block int) string {
-	switch block {
-	case 0:
-		return "operations"
-	case 1:
-		return "output"
-	}
-	return "inputs"
+	return []string{"operations", "output", "inputs"}[min(block, 2)]
 }
 
 // entropyOf is the mean entropy of the rows of a part of θ after every epoch.
-func (f found) entropyOf(r *runs.Record, part string) []float64 {
-	var sum []float64
+func (f found) entropyOf(r *runs.Record, part string) (sum []float64) {
 	rows := 0.
 	for i, b := range f.blocks {
 		if partOf(i) != part {

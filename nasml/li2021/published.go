@@ -51,7 +51,6 @@ func publishedSeries(label string, y []float64, last int) plots.Series {
 	return plots.Series{Label: label, X: epochsFrom(1, len(y)), Y: y, Reference: true}
 }
 
-// number is a mean with its deviation as Table 2 prints it.
 type number struct{ mean, std float64 }
 
 type table2Row struct {
@@ -155,7 +154,6 @@ var publishedImageNet = []cellRow{
 		top5: 7.3, ids: rowIDs{params: "LI223", top1: "LI046 LI090 LI221", top5: "LI091 LI222"}},
 }
 
-// cellLine is a row of a table with the trainings of its cell; nil if the cell is unknown.
 type cellLine struct {
 	cellRow
 	cell *lab.Group[cell]
@@ -202,14 +200,6 @@ func linesOf(table []cellRow, cells lab.Groups[cell]) (lines []cellLine) {
 	return lines
 }
 
-// paperNumber is a printed number, or none.
-func paperNumber(x float64) runs.Number {
-	if x == 0 {
-		return runs.None
-	}
-	return runs.Number(x)
-}
-
 // publishedOneShot are the curves of Figure 2 as numbers, by space and search; see its field source. They were not
 // compared with the printed figure.
 type publishedOneShot struct {
@@ -228,7 +218,6 @@ type regretCurve struct {
 
 var publishedOneShotCurves = sync.OnceValue(readPublished[publishedOneShot]("published_oneshot.json"))
 
-// deviation is the distance of two curves at the epochs that both have.
 type deviation struct {
 	Largest float64 // absolute difference
 	At      float64 // its epoch
@@ -238,7 +227,7 @@ type deviation struct {
 
 // deviate compares a curve with another, whose first point is of the epoch first.
 func deviate(x, y []float64, theirs []float64, first int) deviation {
-	d := deviation{}
+	var d deviation
 	for i, epoch := range x {
 		j := int(epoch) - first
 		if j < 0 || j >= len(theirs) {

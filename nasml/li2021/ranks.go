@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
@@ -116,7 +118,6 @@ func (f rankedFiles) run(_ context.Context, t ranking.Trial, _ uint64, _ study.S
 	return t.Run(table, shared)
 }
 
-// ranksOf are the records of a variant by space; nil if there is none.
 func ranksOf(r *ranksResult, variant string) map[string]*runs.Record {
 	of := map[string]*runs.Record{}
 	for _, g := range r.Part(variant) {
@@ -136,7 +137,7 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 		row := []plots.Entry{{Text: variant}}
 		for _, g := range r.Part(variant) {
 			rho := slices.Concat(study.Rows(g.Records, p.Correlation)...)
-			row = append(row, correlationEntry(rho, 3, p.Confidence))
+			row = append(row, correlationEntry(rho, p.Confidence))
 		}
 		t.Blocks[0].Rows = append(t.Blocks[0].Rows, row)
 	}
@@ -146,11 +147,7 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 		"three trainings of 108 epochs: mean over supernets ± half of its %v %% CI.",
 		strings.ToUpper(p.Correlation[:1])+p.Correlation[1:], splitTitles[p.Split], 100*p.Confidence)
 	f.Say("%s", singleSupernet(r))
-	constant := 0.
-	for _, n := range r.Groups.Values(ranking.Constant) {
-		constant += n
-	}
-	if constant > 0 {
+	if constant := floats.Sum(r.Groups.Values(ranking.Constant)); constant > 0 {
 		f.Say("Left out: %v supernets that give all cells the same accuracy.", constant)
 	}
 	if slices.Contains(records, nil) {
@@ -158,15 +155,14 @@ func drawRanks(r *ranksResult, f *lab.Picture) {
 	}
 }
 
-// correlationEntry is the mean of correlations ± half of its interval.
-func correlationEntry(rho []float64, digits int, confidence float64) plots.Entry {
+func correlationEntry(rho []float64, confidence float64) plots.Entry {
 	s, err := runs.Summarize(rho, confidence)
 	if err != nil {
 		return plots.Entry{Text: "not run", Grey: true}
 	}
-	text := fmt.Sprintf("%.*f", digits, s.Mean)
+	text := fmt.Sprintf("%.3f", s.Mean)
 	if s.Hi.Valid() {
-		text += fmt.Sprintf(" ± %.*f", digits, float64(s.Hi)-s.Mean)
+		text += fmt.Sprintf(" ± %.3f", float64(s.Hi)-s.Mean)
 	}
 	return plots.Entry{Text: text}
 }
@@ -392,7 +388,6 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 	sayChanges(f, r.Groups.Trials())
 }
 
-// rankEntry is the mean over searches with its interval, on Fisher's scale.
 func rankEntry(correlations []float64, confidence float64) plots.Entry {
 	s, err := verdict.Correlations(correlations, confidence)
 	if err != nil {
@@ -405,7 +400,6 @@ func rankEntry(correlations []float64, confidence float64) plots.Entry {
 	return plots.Entry{Text: strings.ReplaceAll(text, "-", "−")}
 }
 
-// sayOneSearch gives the interval of the first search, for every correlation.
 func sayOneSearch(r *rankSearches, f *lab.Picture) {
 	p := r.Params
 	var single []string
@@ -430,8 +424,7 @@ func sayOneSearch(r *rankSearches, f *lab.Picture) {
 
 // judgeRankSearches judges that a supernet ranks better than chance on every space and, if there are several, on all
 // together. The latter was added after searches by two seeds had left the spaces inconclusive.
-func judgeRankSearches(r *rankSearches) []runs.Claim {
-	var claims []runs.Claim
+func judgeRankSearches(r *rankSearches) (claims []runs.Claim) {
 	for _, space := range r.Params.Spaces {
 		claims = append(claims, judgeRows(r, "on "+spaceTitle(space), space)...)
 	}
@@ -441,7 +434,6 @@ func judgeRankSearches(r *rankSearches) []runs.Claim {
 	return claims
 }
 
-// judgeRows judges the mean over the searches of each row on some spaces, on Fisher's scale.
 func judgeRows(r *rankSearches, where string, spaces ...string) (claims []runs.Claim) {
 	for _, search := range r.Params.Rows {
 		for _, statistics := range r.Params.Statistics {

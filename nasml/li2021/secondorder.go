@@ -37,7 +37,8 @@ const separated = 0.1
 // from the same start on the same batches. These claims were fixed before the searches. The second one fails in the
 // precomputed searches in float32; judgeGradients shows why.
 func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
-	for _, exact := range searched(r.Groups) {
+	rows := searched(r.Groups)
+	for _, exact := range rows {
 		if exact.row.variant() != "unrolled" {
 			continue
 		}
@@ -51,22 +52,20 @@ func judgeSecondOrder(r *figure1) (claims []runs.Claim) {
 			{"/second-order-small", "with ε = 0.0001/‖v‖ it does not, distance over the way", verdict.Below},
 			{"", "nor where first order does, distance over the way", verdict.Above},
 		} {
-			for _, f := range searched(r.Groups) {
-				if f.row == exact.row.on(exact.row.method()+x.behind) {
-					c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
-					c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact "+
-						"gradient, of searches with the same start and batches; "+
-						"what is below %v we call the same", separated)
-					s, err := r.Params.separation(f, exact)
-					claims = append(claims, x.judge(c, s, err, separated))
-				}
+			f, ok := rowIn(rows, exact.row.on(exact.row.method()+x.behind))
+			if !ok {
+				continue
 			}
+			c := verdict.Claim(fmt.Sprintf("own: %s: %s", base.title(), x.says), secondOrderSource)
+			c.Note = fmt.Sprintf("ours is ‖θ − θ*‖ over ‖θ* − θ¹‖ at the last epoch, θ* by the exact gradient, of "+
+				"searches with the same start and batches; what is below %v we call the same", separated)
+			s, err := r.Params.separation(f, exact)
+			claims = append(claims, x.judge(c, s, err, separated))
 		}
 	}
 	return claims
 }
 
-// side is Above or Below of package verdict.
 type side func(runs.Claim, runs.Summary, error, float64) runs.Claim
 
 // separation summarizes over seeds the distance between the ends of exact and other searches, relative to the way of
@@ -92,7 +91,6 @@ func (p Figure1Params) separation(other, exact found) (runs.Summary, error) {
 
 var gradientsKind = code.Define("li2021/gradients", "li2021/internal/separation")
 
-// gradientsRow is the search along which gradients are compared.
 const gradientsRow = row("darts/second-order")
 
 func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error) {
@@ -138,11 +136,9 @@ func (p Figure1Params) gradients(ctx context.Context) (lab.Groups[found], error)
 	return lab.As("gradients", gs, func(separation.Trial) found { return found{} }), err
 }
 
-// gradientWays are the compared gradients and their legend entries.
 var gradientWays = []struct{ series, label string }{
-	{separation.Difference, "difference, $ε = 10^{-2}/\\|v\\|$"}, {separation.Small,
-		"difference, $ε = 10^{-4}/\\|v\\|$"},
-	{separation.Tiny, "difference, $ε = 10^{-6}/\\|v\\|$"}, {separation.FirstOrder, "first order"},
+	{separation.Difference, `difference, $ε = 10^{-2}/\|v\|$`}, {separation.Small, `difference, $ε = 10^{-4}/\|v\|$`},
+	{separation.Tiny, `difference, $ε = 10^{-6}/\|v\|$`}, {separation.FirstOrder, "first order"},
 	{separation.Rounded, "exact, float32"},
 }
 

@@ -127,27 +127,20 @@ var stepVariants = map[string]struct {
 	}},
 }
 
-func (w row) method() string {
-	method, _, _ := strings.Cut(w.search(), "/")
-	return method
-}
+func (w row) method() string { return strings.Split(w.search(), "/")[0] }
 
 func (w row) variant() string {
 	_, variant, _ := strings.Cut(w.search(), "/")
 	return variant
 }
 
-func (w row) search() string {
-	of, _, _ := strings.Cut(string(w), "@")
-	return of
-}
+func (w row) search() string { return strings.Split(string(w), "@")[0] }
 
 func (w row) space() string {
 	_, space, _ := strings.Cut(string(w), "@")
 	return space
 }
 
-// on is a row of the same space.
 func (w row) on(search string) row {
 	if w.space() == "" {
 		return row(search)
@@ -155,15 +148,6 @@ func (w row) on(search string) row {
 	return row(search + "@" + w.space())
 }
 
-func rowsNamed(names []string) []row {
-	rows := make([]row, len(names))
-	for i, name := range names {
-		rows[i] = row(name)
-	}
-	return rows
-}
-
-// title is a row in tables and legends.
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
 	step, varied := stepVariants[w.variant()]
@@ -180,7 +164,6 @@ func (w row) title() string {
 	return title
 }
 
-// named is the title with the row's space, if it names one.
 func (w row) named() string {
 	if w.space() == "" {
 		return w.title()
@@ -188,7 +171,6 @@ func (w row) named() string {
 	return w.title() + ", " + study.SpaceTitle(w.space())
 }
 
-// check returns an error if the row is invalid.
 func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: the search method must be one of %s, got %q", w,
@@ -258,12 +240,10 @@ func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
 	return study.Differences(before, s), err
 }
 
-// reduced reports whether searches are smaller than the paper's.
 func (p SearchParams) reduced() bool {
 	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
 }
 
-// fields applies the parameters that are fields.
 func (p SearchParams) fields(s *search.Settings) {
 	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
 	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
@@ -305,7 +285,6 @@ func onSimplex(update string) bool {
 	return plain || ok && keeps.Moves == search.OnSimplex && !keeps.OwnRate
 }
 
-// divide sets how images are drawn and split.
 func (p SearchParams) divide(s *search.Settings) {
 	if p.Folder != "" {
 		s.Split, s.Augment = "random", images.Augment{}

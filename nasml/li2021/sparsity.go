@@ -235,7 +235,6 @@ func judgeSooner(r *sparsityResult, margin float64, other string) runs.Claim {
 	return found
 }
 
-// judgeLess compares a loss of the small search.
 func judgeLess(r *sparsityResult, value, level, other string) runs.Claim {
 	rows := map[string]string{"increase": "[LI036 LI038 LI039]", "mixture": "[LI035 LI037]"}[value]
 	what := map[string]string{

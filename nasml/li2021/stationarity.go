@@ -118,7 +118,6 @@ func judgeStationarity(r *stationarity) []runs.Claim {
 	}
 }
 
-// numericError is the largest relative error of the numeric Δ of a linear function.
 func numericError(x *runs.Record) float64 {
 	most := 0.0
 	for i, closed := range x.Series["closed"] {

@@ -38,7 +38,6 @@ func table101() (*opened101[*data.NASBench101], error) {
 	return table, nil
 }
 
-// tables101 are the tables that were opened, by their folders.
 var tables101 = struct {
 	sync.Mutex
 	of map[string]*opened101[*data.NASBench101]
@@ -66,14 +65,12 @@ func oneShotTable(spaces []string) (*opened101[*data.NASBench101], string, error
 // benchmarkOneShots are the spaces of the benchmark, without a reader's.
 var benchmarkOneShots = maps.Clone(supernet.OneShots)
 
-// shipped101 is the part that nasml ships.
 var shipped101 = &opened101[*data.NASBench101]{
 	fingerprint: data.NASBench101Fingerprint,
 	read:        data.OneShot101,
 	of:          func(*data.NASBench101) string { return data.NASBench101Fingerprint },
 }
 
-// noTable101 says why a number is missing.
 const noTable101 = "the table of NAS-Bench-101 is not there: run \"go tool nasml data nasbench101 --from DIR\" " +
 	"with a folder that has the publisher's nasbench_only108.tfrecord, or set NASML_DATA to a folder that has " +
 	"nasbench/nb101_108_subset151644.csv.gz"
@@ -115,7 +112,6 @@ func openShared101(dir string) (*opened101[[]data.Shared101], error) {
 	}, func(all []data.Shared101) string { return all[0].Fingerprint })
 }
 
-// open101 opens the first of the files that exists.
 func open101[T any](
 	dir string, names []string, load func(dir string) (T, error), of func(T) string,
 ) (o *opened101[T], err error) {

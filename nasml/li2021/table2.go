@@ -83,7 +83,6 @@ var Table2 = lab.Declare(lab.Entry[Table2Params, found]{
 // table2 has a group for each line of the top block and each row of searches; its lines are among its facts.
 type table2 = lab.Result[Table2Params, found]
 
-// rules checks names.
 func (p Table2Params) rules(c *study.Checks) {
 	for _, method := range p.Tabular {
 		c.OneOf("Tabular", method, slices.Sorted(maps.Keys(search.TabularMethods))...)
@@ -144,14 +143,15 @@ func computeTable2(ctx context.Context, r *table2) error {
 // 16, 24".
 func Table2Differences(p Table2Params) []string {
 	out := search.TabularDifferences()
-	for _, w := range rowsNamed(p.searched()) {
+	for _, name := range p.searched() {
+		w := row(name)
 		paper, errA := search.AsPaper(w.method())
 		code, errB := search.AsCode(w.method())
 		if errA != nil || errB != nil {
 			continue
 		}
 		for _, d := range search.Differences(paper, code) {
-			out = append(out, string(w)+" "+d)
+			out = append(out, name+" "+d)
 		}
 		if rule := search.RuleAsCode(w.method()); rule != search.LastEpoch && w.variant() == "" {
 			out = append(out, fmt.Sprintf("%s architecture: %s, %s", w, search.RuleTitles[search.LastEpoch],
@@ -248,7 +248,6 @@ func moments(values []float64) (mean, std float64) {
 	return s.Mean, float64(s.Std)
 }
 
-// best are the highest means of lines.
 func best(lines []line) [3]float64 {
 	var out [3]float64
 	for _, l := range lines {

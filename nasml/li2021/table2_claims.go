@@ -203,7 +203,6 @@ func judgeOrders(r *table2) (claims []runs.Claim) {
 	return append(claims, judgeLines(r)...)
 }
 
-// judgeLines judges the paper's statements about lines against each other.
 func judgeLines(r *table2) (claims []runs.Claim) {
 	top, middle, bottom := lines(r, topBlock), lines(r, middleBlock), lines(r, bottomBlock)
 	rea, best := lineOf(top, "rea"), lineOf(bottom, best201)
@@ -302,7 +301,6 @@ func less(values []float64, x float64) []float64 {
 	return study.Map(values, func(v float64) float64 { return v - x })
 }
 
-// judgeNearOptimal judges how far GAEA's best line is from the best architecture.
 func judgeNearOptimal(r *table2, i int, best line) runs.Claim {
 	optimal := lineOf(lines(r, referenceBlock), "Optimal")
 	c := r.Claim("[LI006] %s: %s near the best architecture, percentage points below it", lookupSets[i].title,
@@ -347,7 +345,6 @@ func judgeAbove(r *table2, i int, id, says string, first line, others ...line) r
 	return worst
 }
 
-// order begins a claim about lines on a data set.
 func order(r *table2, i int, id, says string) lab.Claim {
 	return r.Claim("[%s] %s: %s, percentage points", id, lookupSets[i].title, says).From("Table 2 and Section 4.4")
 }

@@ -55,7 +55,6 @@ func lines(r *table2, block string) []line {
 	return slices.DeleteFunc(slices.Clone(all), func(l line) bool { return l.block != block })
 }
 
-// lineOf is the line of a name in a block; an empty one if there is none.
 func lineOf(block []line, name string) line {
 	if i := slices.IndexFunc(block, func(l line) bool { return l.name == name }); i >= 0 {
 		return block[i]
@@ -63,7 +62,6 @@ func lineOf(block []line, name string) line {
 	return line{name: name, title: row(name).title()}
 }
 
-// why says why a line has no accuracies in a column.
 func (l line) why(i int) string {
 	if l.missing[i] == "" || l.missing[i] == "not run" {
 		return lacking
@@ -131,7 +129,6 @@ func (p Table2Params) tabularCases() (gs lab.Groups[tabularCase], err error) {
 // plusNoise ends the name of a reading whose queries have the noise of one trial.
 const plusNoise = "+one-trial"
 
-// tabularSettings are those of a method of the top block.
 func (p Table2Params) tabularSettings(method string) search.TabularSettings {
 	for _, name := range slices.Backward(p.Variant) {
 		if s := search.TabularVariants[name]; s.Method == method {
@@ -271,7 +268,6 @@ func (l *line) fill(i int, all []found, column []float64, rule search.SelectionR
 	return nil
 }
 
-// shippedTabular are nasml's own tabular methods.
 var shippedTabular = maps.Clone(search.TabularMethods)
 
 // keyedTabular are settings with the method's name in the key of a trial: a custom method is keyed by what it does on a
@@ -322,7 +318,6 @@ func probeTabular(f search.Tabular, s search.TabularSettings) (string, error) {
 	return own.Text(string(text)), nil
 }
 
-// probeQueries is how many queries a probe has.
 const probeQueries = 60
 
 type smallBench struct{}

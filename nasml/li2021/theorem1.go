@@ -126,9 +126,7 @@ var theorem1Variants = []struct{ part, iterate, label string }{
 // theorem1Problems are the numbers of steps and E Δ of Algorithm 1, a row a problem, over ε.
 func theorem1Problems(r *theorem1) (steps, delta [][]float64) {
 	gs := r.Part("random")
-	for _, g := range gs {
-		delta = append(delta, means(study.Rows(g.Records, "random")))
-	}
+	delta = study.Map(gs, func(g lab.Group[algorithm1.Trial]) []float64 { return means(study.Rows(g.Records, "random")) })
 	return study.Columns(gs.Lists("steps")), study.Columns(delta)
 }
 
@@ -143,16 +141,15 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 	}
 	for _, v := range theorem1Variants {
 		gs := r.Part(v.part)
-		var reached [][]float64
-		for _, g := range gs {
-			reached = append(reached, means(seriesOver(g.Records, v.iterate, "delta_start")))
-		}
+		reached := study.Map(gs, func(g lab.Group[algorithm1.Trial]) []float64 {
+			return means(seriesOver(g.Records, v.iterate, "delta_start"))
+		})
 		if s := geometric(v.label, gs.X(func(t algorithm1.Trial) float64 { return t.Target }), reached,
 			r.Confidence); len(s.X) > 0 {
 			left.Series = append(left.Series, s)
 		}
 	}
-	ends := []float64{p.Targets[0], p.Targets[len(p.Targets)-1]}
+	ends := []float64{p.Targets[0], last(p.Targets)}
 	left.Series = append(left.Series, plots.Series{Label: bound, X: ends, Y: ends, Reference: true})
 	right := plots.Panel{
 		Title: "Algorithm 1, each problem",
@@ -174,7 +171,6 @@ func drawTheorem1(r *theorem1, f *lab.Picture) {
 // NetParams describe the small supernet of Theorems 1 and 2, a regression f(w, θ).
 type NetParams = smoothnet.Params
 
-// smallNet is the supernet of the theorems: two edges of three operations.
 var smallNet = NetParams{
 	Edges: 2, Inputs: 3, Ops: []string{"tanh", "sin", "bump"}, Examples: 24, Noise: 0.3, Batch: 1,
 }
@@ -291,7 +287,6 @@ func judgeConstant(r *theorem1) runs.Claim {
 		"with the proved γ, G_w, G_θ, which are themselves above what is needed").Claim
 }
 
-// judgeShort judges that Δ > ε after too few steps, at the smallest ε.
 func judgeShort(r *theorem1, g lab.Group[algorithm1.Trial]) runs.Claim {
 	return r.Claim("control: with %v in place of 16 in T, E Δ > ε = %v Δ(start)", g.Trial.Constant, g.Trial.Target).
 		From("ours: the conclusion can fail").Says(1).Noting("ours is the mean of Δ/ε over the problems").

@@ -101,8 +101,7 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 		f.Row(row...)
 	}
 	f.Say("GAEA PC-DARTS, mean over seeds: each row compares a search that clears the gradient with one that does "+
-		"not; "+
-		"entropies, %s.", r.Interval("band", p.Seeds, "seed"))
+		"not; entropies, %s.", r.Interval("band", p.Seeds, "seed"))
 	f.Say("%s", searchCaption(p.SearchParams, all, p))
 }
 
@@ -119,8 +118,7 @@ func shortenEntries(row []plots.Panel) {
 
 // judgeUncleared judges, seed by seed, the differences in the final entropies of operations, inputs and output, in the
 // entropy lost by the first epoch that moves θ, and in the mean regret. The paper makes no such claim.
-func judgeUncleared(r *uncleared) []runs.Claim {
-	var claims []runs.Claim
+func judgeUncleared(r *uncleared) (claims []runs.Claim) {
 	var alike [][2]found
 	for _, pair := range unclearedPairs(r) {
 		for _, part := range oneShotParts {
@@ -139,7 +137,6 @@ func judgeUncleared(r *uncleared) []runs.Claim {
 	return claims
 }
 
-// unclearedPairs are, on every space, a search with the gradient cleared and one without.
 func unclearedPairs(r *uncleared) (pairs [][2]found) {
 	all := r.Part(searchPart).Trials()
 	for _, space := range r.Params.Spaces {
@@ -191,7 +188,6 @@ func (f found) lostFirst(part string) []float64 {
 	return lost
 }
 
-// entropyAfter is the entropy of a part of θ after an epoch, of each finished search.
 func (f found) entropyAfter(epoch int, part string) []float64 {
 	return study.Map(f.finished(), func(r *runs.Record) float64 {
 		x := f.entropyOf(r, part)
@@ -199,7 +195,6 @@ func (f found) entropyAfter(epoch int, part string) []float64 {
 	})
 }
 
-// judgeLastEntropy judges that the final entropy differs.
 func judgeLastEntropy(r *uncleared, base, f found, part string) runs.Claim {
 	c := r.Claim("own: %s: entropy of %s at the end is lower, %s", spaceTitle(base.row.space()), part, f.row.title()).
 		From(onUncleared).Says(0).Noting("ours is the difference from %s over seeds, nats", base.row.title())
@@ -207,7 +202,6 @@ func judgeLastEntropy(r *uncleared, base, f found, part string) runs.Claim {
 	return r.Params.below(c.Family(r.Params.pairs()), f.entropyAfter(end, part), base.entropyAfter(end, part))
 }
 
-// judgeMeanRegret judges that the regret differs.
 func judgeMeanRegret(r *uncleared, base, f found) runs.Claim {
 	c := r.Claim("own: %s: mean regret is higher, %s", spaceTitle(base.row.space()), f.row.title()).
 		From(onUncleared).Says(0).Family(r.Params.pairs()).

@@ -23,6 +23,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/internal/findings"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -102,12 +103,8 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 		select {
 		case <-returned:
 		case <-time.After(patience):
-			fail(
-				errors.New(
-					"stopped within a step that cannot be interrupted, such as compiling; what was finished is " +
-						"stored, run the cell again to go on",
-				),
-			)
+			fail(errors.New("stopped within a step that cannot be interrupted, such as compiling; what was finished " +
+				"is stored, run the cell again to go on"))
 		}
 	}()
 	r, err := figure(ctx, p)
@@ -123,15 +120,22 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 // which a reader opens: JupyterLab gives a picture no text of its own.
 func Show(r catalog.Result) {
 	f := r.Figure()
-	err := f.Show()
+	if shown(f.Show()) {
+		inCell(func() string {
+			return "<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
+				"</small></details>"
+		})
+	}
+}
+
+// shown reports whether a picture was shown, by the error of that; outside a notebook it says that none is.
+func shown(err error) bool {
 	if errors.Is(err, plots.ErrNoNotebook) {
 		fmt.Println("(not in a notebook: no picture is shown)")
-		return
+		return false
 	}
 	fail(err)
-	gonbui.DisplayHTML("<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
-		"</small></details>")
-	gonbui.Sync()
+	return true
 }
 
 // Claims displays the paper's claims with our numbers and a verdict beside each.
@@ -140,12 +144,18 @@ func Claims(r catalog.Result) {
 	if e, scale, ok := catalog.Of(r); ok {
 		table = claims.Judged(e.ID, scale, table)
 	}
-	if gonbui.IsNotebook {
-		gonbui.DisplayHTML(runs.ClaimHTML(table))
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+	if !inCell(func() string { return runs.ClaimHTML(table) }) {
+		fmt.Print(runs.ClaimTable(table))
 	}
-	fmt.Print(runs.ClaimTable(table))
+}
+
+// inCell displays a part of a page below the cell; false outside a notebook, where it is not made.
+func inCell(part func() string) bool {
+	if gonbui.IsNotebook {
+		gonbui.DisplayHTML(part())
+		gonbui.Sync() // a cell that ends at once would take its last output along
+	}
+	return gonbui.IsNotebook
 }
 
 // Ledger displays every claim of a paper, such as "li2021", or of all papers if it is
@@ -156,25 +166,21 @@ func Ledger(paper string) {
 	defer stop()
 	l, err := claims.Read(ctx, claims.Options{Paper: paper})
 	fail(err)
-	if gonbui.IsNotebook {
+	if !inCell(func() string {
 		part, err := l.HTML()
 		fail(err)
-		gonbui.DisplayHTML(part)
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+		return part
+	}) {
+		fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 	}
-	fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 }
 
 // Findings displays what is wrong in the papers and in their authors' programs, see
 // package findings. It computes nothing.
 func Findings() {
-	if gonbui.IsNotebook {
-		gonbui.DisplayHTML(findings.HTML())
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+	if !inCell(findings.HTML) {
+		fmt.Print(findings.Markdown())
 	}
-	fmt.Print(findings.Markdown())
 }
 
 // Export writes a result's picture into the folder dir, beside the notebook, and prints the
@@ -191,7 +197,6 @@ func Export(r catalog.Result, dir string, with ...any) {
 	fail(err)
 }
 
-// exportOf collects what an export is told.
 func exportOf(with []any) (plots.Export, error) {
 	var how plots.Export
 	for _, w := range with {
@@ -236,7 +241,11 @@ func Records(r catalog.Result) runs.Data {
 // ExportData writes [Records] into the folder dir, beside the notebook, as "csv", "npz" or, if no format is named, as
 // both, and prints the paths.
 func ExportData(r catalog.Result, dir string, formats ...string) {
-	files, err := Records(r).Save(dir, formats...)
+	printed(Records(r).Save(dir, formats...))
+}
+
+// printed prints the paths of files that were written.
+func printed(files []string, err error) {
 	fail(err)
 	for _, file := range files {
 		fmt.Println(file)
@@ -247,25 +256,15 @@ func ExportData(r catalog.Result, dir string, formats ...string) {
 // what a result's Animation returns.
 func Animate(a plots.Animation, err error) {
 	fail(err)
-	err = a.Show()
-	if errors.Is(err, plots.ErrNoNotebook) {
-		fmt.Println("(not in a notebook: no picture is shown)")
-		return
-	}
-	fail(err)
+	shown(a.Show())
 }
 
 // ExportAnimation writes an animation into the folder dir, as a page ("html") and
 // every frame in the other formats, and prints the paths.
 func ExportAnimation(a plots.Animation, dir string, formats ...string) {
-	files, err := a.Save(dir, formats...)
-	fail(err)
-	for _, file := range files {
-		fmt.Println(file)
-	}
+	printed(a.Save(dir, formats...))
 }
 
-// fail ends the cell if there is an error.
 func fail(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, said(err))
@@ -310,21 +309,19 @@ func lower(message string) string {
 func Answer(question string, r catalog.Result, about ...string) {
 	text, err := answer(question, r.Check(), about)
 	fail(err)
-	if !gonbui.IsNotebook {
+	if !inCell(func() string {
+		lines := strings.Split(strings.TrimSpace(html.EscapeString(text)), "\n")
+		return "<p><b>" + lines[0] + "</b></p><ul><li>" + strings.Join(lines[1:], "</li><li>") + "</li></ul>"
+	}) {
 		fmt.Print(text)
-		return
 	}
-	lines := strings.Split(strings.TrimSpace(html.EscapeString(text)), "\n")
-	gonbui.DisplayHTML("<p><b>" + lines[0] + "</b></p><ul><li>" + strings.Join(lines[1:], "</li><li>") + "</li></ul>")
-	gonbui.Sync() // a cell that ends at once would take its last output along
 }
 
-// answer is the question with its answer in a line, and a line for each claim.
 func answer(question string, claims []runs.Claim, about []string) (string, error) {
 	chosen := claimsAbout(claims, about)
 	if len(chosen) == 0 {
-		return "", fmt.Errorf("no claim of this result is about %q: take a part of one of the names %q", about,
-			names(claims))
+		names := study.Map(claims, func(c runs.Claim) string { return c.Name })
+		return "", fmt.Errorf("no claim of this result is about %q: take a part of one of the names %q", about, names)
 	}
 	text := question + " " + yesOrNo(chosen) + "\n"
 	for _, c := range chosen {
@@ -335,30 +332,12 @@ func answer(question string, claims []runs.Claim, about []string) (string, error
 
 // claimsAbout are the claims whose name contains one of the texts; all if there is none.
 func claimsAbout(claims []runs.Claim, about []string) []runs.Claim {
-	if len(about) == 0 {
-		return claims
-	}
-	var chosen []runs.Claim
-	for _, c := range claims {
-		for _, text := range about {
-			if strings.Contains(c.Name, text) {
-				chosen = append(chosen, c)
-				break
-			}
-		}
-	}
-	return chosen
+	return slices.DeleteFunc(slices.Clone(claims), func(c runs.Claim) bool {
+		in := func(text string) bool { return strings.Contains(c.Name, text) }
+		return len(about) > 0 && !slices.ContainsFunc(about, in)
+	})
 }
 
-func names(claims []runs.Claim) []string {
-	var all []string
-	for _, c := range claims {
-		all = append(all, c.Name)
-	}
-	return all
-}
-
-// yesOrNo is the answer of claims together.
 func yesOrNo(claims []runs.Claim) string {
 	count := map[runs.Verdict]int{}
 	for _, c := range claims {
@@ -377,7 +356,6 @@ func yesOrNo(claims []runs.Claim) string {
 		count[runs.Holds], n, count[runs.Fails], count[runs.NotKnown])
 }
 
-// sentence is a claim with its number and verdict.
 func sentence(c runs.Claim) string {
 	text := strings.TrimPrefix(c.Name, "own: ")
 	if c.Ours.Valid() {

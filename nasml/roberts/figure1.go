@@ -44,11 +44,7 @@ var (
 		Space: "nasbench201", Without: []string{"none", "nor_conv_1x1"}, Concentration: 1, Seed: 1,
 		Channels: 4, Seeds: 5, Samples: 2000, Confidence: 0.95,
 	}
-	Figure1Paper = func() Figure1Params {
-		p := Figure1Quick
-		p.Seeds, p.Samples = 50, 20000
-		return p
-	}()
+	Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) { p.Seeds, p.Samples = 50, 20000 })
 )
 
 // Figure1 draws α ∈ Δ^{|O|−1} for every edge of a cell of supernet.Spaces, and
@@ -139,25 +135,11 @@ func drawGraph(r *figure1, p *lab.Picture) {
 	theta := r.Params.theta(space)
 	p.Style = plots.ICLR
 	p.Row(
-		plots.Panel{Title: fmt.Sprintf("mixture, $α_e ∈ Δ^{%d}$", len(space.Ops)-1), Cell: cell(space, theta)},
-		plots.Panel{Title: "arg max on each edge", Cell: cell(space, space.OneHot(space.Argmax(theta)))})
+		plots.Panel{Title: fmt.Sprintf("mixture, $α_e ∈ Δ^{%d}$", len(space.Ops)-1), Cell: study.Cell(space, theta)},
+		plots.Panel{Title: "arg max on each edge", Cell: study.Cell(space, space.OneHot(space.Argmax(theta)))})
 	p.Say("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a "+
 		"Dirichlet distribution (%v); the paper does not name the operations.",
 		study.SpaceTitle(space.Name), len(space.Ops), r.Params.Concentration)
-}
-
-func cell(space supernet.Space, theta [][]float64) *plots.Cell {
-	c := &plots.Cell{Width: 7}
-	for j := range space.Nodes {
-		c.Nodes = append(c.Nodes, fmt.Sprint(j))
-	}
-	for _, op := range space.Ops {
-		c.Ops = append(c.Ops, plots.Op{Label: op, None: op == "none"})
-	}
-	for e, edge := range space.Edges {
-		c.Edges = append(c.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[e]})
-	}
-	return c
 }
 
 func graphClaims(r *figure1) []runs.Claim {

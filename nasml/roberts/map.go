@@ -31,18 +31,14 @@ type MapParams struct {
 
 // MapQuick and MapPaper differ in the number of problems and their points.
 var (
-	MapQuick = func() MapParams {
-		p := MapParams{quickProblems, 3, []int{1, 2, 8, 32}, []int{16, 64, 256}}
+	MapQuick = lab.With(MapParams{quickProblems, 3, []int{1, 2, 8, 32}, []int{16, 64, 256}}, func(p *MapParams) {
 		p.Problems, p.Seeds = 100, 4
 		p.Noise, p.WeightErrors, p.AlphaErrors, p.Sign = []float64{0.1, 0.3, 1, 3}, nil, nil, false
-		return p
-	}()
-	MapPaper = func() MapParams {
-		p := MapQuick
+	})
+	MapPaper = lab.With(MapQuick, func(p *MapParams) {
 		p.Points, p.Problems, p.Seeds = 512, 1000, 10
 		p.Widths, p.NoisePoints = []int{1, 2, 4, 8, 16, 32, 64, 128}, []int{16, 64, 256, 1024, 4096}
-		return p
-	}()
+	})
 )
 
 // Map counts, over all spaces of activations of a size, how often Condition 6

@@ -57,12 +57,10 @@ var (
 		Inputs: 5, Width: 8, Student: 8, Spread: 1.5, Train: 200, Valid: 200,
 		Update: "eg", Eta: 0.3, LearningRate: 0.01, Steps: 1500, Seeds: 4, Confidence: 0.95,
 	}
-	SearchPaper = func() SearchParams {
-		p := SearchQuick
+	SearchPaper = lab.With(SearchQuick, func(p *SearchParams) {
 		p.Noise = []float64{0, 0.03, 0.1, 0.3, 1}
 		p.Train, p.Valid, p.Steps, p.Seeds = 800, 800, 10000, 20
-		return p
-	}()
+	})
 )
 
 type teaching = searching.Teaching

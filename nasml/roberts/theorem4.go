@@ -96,8 +96,7 @@ func theorem4Claims(r *theorem4, base counts) []runs.Claim {
 	}
 }
 
-func simplexMaps(r *theorem4) []simplexMap {
-	var maps []simplexMap
+func simplexMaps(r *theorem4) (maps []simplexMap) {
 	for _, g := range r.Part("space") {
 		d := g.Records[0].Series["between"]
 		if len(d) == 3 { // else the record is elsewhere, see runs.Part
@@ -154,9 +153,7 @@ func classOf(d [][]float64, alpha []float64) int {
 	return 0
 }
 
-// distanceLoss is Lᵢ from the losses between the operations.
-func distanceLoss(d [][]float64, alpha []float64, i int) float64 {
-	var sum float64
+func distanceLoss(d [][]float64, alpha []float64, i int) (sum float64) {
 	for k := range alpha {
 		sum += alpha[k] * d[i][k]
 		for l := range k {

@@ -93,8 +93,7 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 		claims = append(claims, countsOf(g).share("condition_right", "condition", c).
 			Always(r.Claim("[RO013] h = %d, L_i < L_j and Condition 6 ⇒ α_j < α_i", g.Trial.Operations).Claim))
 	}
-	claims = append(
-		claims,
+	claims = append(claims,
 		identity(r.Claim("[RO014] L_i = (1−α_i)² 𝓛(f_i, f_{Σγ_kσ_k})").From("Theorem 7, proof"),
 			all.most("identity"), ran, ofRoots),
 		all.share("every_ranking", "every", c).
@@ -102,9 +101,8 @@ func theorem7Claims(r *theorem7) []runs.Claim {
 		all.share("first_argmax", "first", c).
 			Always(r.Claim("[RO015] Condition 6 for all pairs (1, j) ⇒ arg max α is the best").From("Section 4").Claim),
 		verdict.Share{
-			Yes:        all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"),
-			Of:         all.sum("problems") - all.sum("first"),
-			Confidence: c,
+			Yes: all.sum("problems") - all.sum("first") - all.sum("argmax") + all.sum("first_argmax"),
+			Of:  all.sum("problems") - all.sum("first"), Confidence: c,
 		}.Above(r.Claim("[RO016] where the condition fails, arg max α may not be the best (share)").
 			From("Section 4").Claim, 0),
 	)
@@ -116,8 +114,7 @@ func ownClaims(r *theorem7, all counts) []runs.Claim {
 	boundary := countsOf(r.Part("boundary")...)
 	claims := []runs.Claim{
 		all.without("criterion_wrong", "compared", c).Always(ours("α_j < α_i ⇔ A_i/A_j > L_i/L_j")),
-		all.without("threshold_wrong", "compared", c).
-			Always(ours("L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij")),
+		all.without("threshold_wrong", "compared", c).Always(ours("L_i < L_j ⇔ α_i − α_j > Σ_k α_k(D_ik − D_jk)/D_ij")),
 		all.share("prior_right", "prior", c).
 			Always(ours("D_ik ≥ D_jk for all k and L_i < L_j ⇒ α_j < α_i, whatever α")),
 		boundary.share("condition_right", "condition", c).
@@ -138,9 +135,8 @@ func sharesPanel(r *theorem7) plots.Panel {
 	p := plots.Panel{
 		Title: "Condition 6 and what it is for",
 		X: plots.Axis{
-			Label: "operations $h$",
-			Min:   float64(slices.Min(r.Params.Sizes)) - 0.5,
-			Max:   float64(slices.Max(r.Params.Sizes)) + 0.5,
+			Label: "operations $h$", Min: float64(slices.Min(r.Params.Sizes)) - 0.5,
+			Max: float64(slices.Max(r.Params.Sizes)) + 0.5,
 		},
 		Y: plots.Axis{Label: "share of problems or pairs", Max: 1.05},
 	}

@@ -65,19 +65,24 @@ const Host = "host"
 // as it ends. Cancelling ctx ends it with the finished cases stored. An error of
 // a case ends the study and names the case.
 func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
-	return s.Batch(ctx, cases, runs.Options{}, func(ctx context.Context, job *runs.Job, progress runs.Progress) error {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(cmp.Or(max(0, s.Workers), runtime.GOMAXPROCS(0)))
-		for i, at := range job.Index {
-			group.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				return runCase(ctx, cases[at], job, i, progress)
-			})
-		}
-		return group.Wait()
-	})
+	records, err := s.Batches(ctx, [][]Case{cases}, runs.Options{},
+		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
+			group, ctx := errgroup.WithContext(ctx)
+			group.SetLimit(cmp.Or(max(0, s.Workers), runtime.GOMAXPROCS(0)))
+			for i, at := range job.Index {
+				group.Go(func() error {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					return runCase(ctx, cases[at], job, i, progress)
+				})
+			}
+			return group.Wait()
+		})
+	if err != nil {
+		return nil, err
+	}
+	return records[0], nil
 }
 
 func runCase(ctx context.Context, c Case, job *runs.Job, i int, progress runs.Progress) error {
@@ -116,25 +121,10 @@ func (c Case) Seconds() float64 {
 	return c.Forecast()
 }
 
-// Batch is [Study.Run] for cases that are computed together, as those of one
-// graph: fn gets a job of all missing trials, as runs.Store.Compute makes
-// it, counts the units of its cases and reports each of its trials. Run of a
-// case is not called.
-func (s Study) Batch(ctx context.Context, cases []Case, o runs.Options,
-	fn func(ctx context.Context, job *runs.Job, progress runs.Progress) error) ([]*runs.Record, error) {
-	records, err := s.Batches(ctx, [][]Case{cases}, o,
-		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
-			return fn(ctx, job, progress)
-		})
-	if err != nil {
-		return nil, err
-	}
-	return records[0], nil
-}
-
-// Batches is [Study.Batch] for groups of cases, one after another, under one
-// progress: the trials that are not in the store of a group is a job with a checkpoint of its
-// own. fn is told which group it computes.
+// Batches is [Study.Run] for groups of cases that are computed together, as those of one graph, one group after
+// another under one progress. fn gets a job of all missing trials of a group, with a checkpoint of its own, as
+// runs.Store.Compute makes it, counts the units of its cases and reports each of its trials. Run of a case is not
+// called.
 func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 	fn func(ctx context.Context, group int, job *runs.Job, progress runs.Progress) error) ([][]*runs.Record, error) {
 	records := make([][]*runs.Record, len(groups))

@@ -8,9 +8,9 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/internal/findings"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
-// judge says what the checks of a row say together.
 func judge(r Row, checks []Check) Line {
 	l := Line{Row: r, Checks: checks, Verdict: NotRun}
 	kept := largest(checks)
@@ -53,10 +53,8 @@ func explained(checks []Check) (finding findings.Finding, ok bool) {
 	return finding, ok
 }
 
-// ran reports whether a check has a number or a verdict.
 func (c Check) ran() bool { return c.Ours.Valid() || c.Holds != runs.NotKnown }
 
-// rank orders scales.
 func rank(scale string) int {
 	return slices.Index([]string{catalog.Quick, catalog.Large, catalog.Paper}, scale)
 }
@@ -143,10 +141,7 @@ type Total struct {
 
 // Totals are those of each paper and, last, of all.
 func (l *Ledger) Totals() []Total {
-	var totals []Total
-	for _, p := range l.Papers() {
-		totals = append(totals, total(p.Name, p.Lines))
-	}
+	totals := study.Map(l.Papers(), func(p Paper) Total { return total(p.Name, p.Lines) })
 	if len(totals) == 1 {
 		return totals
 	}
@@ -187,8 +182,7 @@ func (l *Ledger) Tally(entry string) Tally {
 
 // Tallies lists the tally of every registered entry that judges a row or has checks of
 // its own.
-func (l *Ledger) Tallies() []Tally {
-	var all []Tally
+func (l *Ledger) Tallies() (all []Tally) {
 	for _, e := range catalog.All() {
 		if slices.ContainsFunc(l.Lines, func(line Line) bool { return slices.Contains(line.Entries, e.ID) }) ||
 			slices.ContainsFunc(l.Own, func(c Check) bool { return c.Entry == e.ID }) {
@@ -214,7 +208,6 @@ func (t Tally) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// counted lists counts in the order of Verdicts.
 func counted(count map[Verdict]int) string {
 	var parts []string
 	for _, v := range Verdicts {

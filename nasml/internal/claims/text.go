@@ -23,7 +23,6 @@ type Text struct {
 	Colour bool // verdicts in the terminal's colours
 }
 
-// colours of verdicts, as SGR numbers.
 var colours = map[Verdict]string{
 	Holds: "32", Fails: "31;1", Inconclusive: "33", Reduced: "36", NotRun: "35", PaperError: "34", NotJudged: "2",
 }
@@ -70,7 +69,7 @@ func (t Text) line(w io.Writer, l Line, indent, width int) {
 		if i >= claims {
 			third = t.paint("2", third)
 		}
-		row := pad(first, indent) + t.paint(colours[l.Verdict], second) +
+		row := fmt.Sprintf("%-*s", indent, first) + t.paint(colours[l.Verdict], second) +
 			strings.Repeat(" ", max(0, verdictWidth-utf8.RuneCountInString(second))) + "  " + third
 		_, _ = fmt.Fprintln(w, strings.TrimRight(row, " "))
 	}
@@ -87,7 +86,6 @@ func (l Line) wordLines() []string {
 // Short is the id without the folder that all ids of a paper have.
 func (r Row) Short() string { return r.ID[strings.LastIndex(r.ID, "/")+1:] }
 
-// detail is the second part of a row: numbers, scale, check and reason.
 func (l Line) detail() string {
 	parts := []string{l.Where}
 	if l.Value != "" {
@@ -104,7 +102,6 @@ func (l Line) detail() string {
 	return strings.Join(parts, " · ")
 }
 
-// distinct is how many checks count.
 func (l Line) distinct() int { return len(largest(l.Checks)) }
 
 func at(list []string, i int) string {
@@ -112,10 +109,6 @@ func at(list []string, i int) string {
 		return list[i]
 	}
 	return ""
-}
-
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
 func (t Text) paint(colour, text string) string {
@@ -127,8 +120,7 @@ func (t Text) paint(colour, text string) string {
 
 // Wrap breaks a text between words into lines of at most width columns, 0: of any; a
 // longer word has a line of its own.
-func Wrap(text string, width int) []string {
-	var lines []string
+func Wrap(text string, width int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		last := len(lines) - 1
 		if last < 0 || width > 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) > width {
@@ -259,11 +251,8 @@ type Paper struct {
 
 // Papers are the rows paper by paper.
 func (l *Ledger) Papers() []Paper {
-	var all []Paper
-	for _, lines := range study.By(l.Lines, func(line Line) string { return line.Paper }) {
-		all = append(all, Paper{lines[0].Paper, lines})
-	}
-	return all
+	papers := study.By(l.Lines, func(line Line) string { return line.Paper })
+	return study.Map(papers, func(lines []Line) Paper { return Paper{lines[0].Paper, lines} })
 }
 
 // Verdicts are the columns of the totals.

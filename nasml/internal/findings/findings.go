@@ -92,21 +92,21 @@ func first(is func(Finding) bool) (Finding, bool) {
 }
 
 func (f Finding) lines() [][2]string {
-	var tests []string
-	for _, t := range f.Tests {
-		tests = append(tests, t.String())
-	}
-	by := strings.Join(tests, ", ")
+	by := joined(f.Tests, ", ")
 	if len(f.Claims) > 0 {
-		var claims []string
-		for _, c := range f.Claims {
-			claims = append(claims, c.String())
-		}
-		by += "; claims that fail: " + strings.Join(claims, "; ")
+		by += "; claims that fail: " + joined(f.Claims, "; ")
 	}
 	return [][2]string{
 		{"Printed", f.Printed}, {"True", f.True}, {"Shown", f.Shown}, {"Test", by}, {"Follows", f.Follows},
 	}
+}
+
+func joined[T fmt.Stringer](all []T, between string) string {
+	var texts []string
+	for _, x := range all {
+		texts = append(texts, x.String())
+	}
+	return strings.Join(texts, between)
 }
 
 func sections() (titles []string, parts map[string][]Finding) {

@@ -149,11 +149,8 @@ func Kind(space string) string {
 	return ""
 }
 
-// This file says what searches and trainings cost on a GPU that papers name: by
-// multiply-adds, from what those report of their own. It is good for networks of about
-// the papers' size; smaller ones leave a GPU idle.
-
-// gpu is the card of both reports.
+// gpu is the card of the papers' reports, from which the cost on it is forecast by multiply-adds: good for networks of
+// about the papers' size; smaller ones leave a GPU idle.
 const gpu = "a GTX 1080 Ti"
 
 // gpuSearches are reported search times in s on 50,000 images, by type of space.
@@ -210,11 +207,10 @@ func gpuTraining(s training.Settings, g supernet.Genotype, images, classes int) 
 	return seconds * work / (float64(reference.Epochs) * float64(of) * float64(theirs.MultiplyAdds()))
 }
 
-// This file corrects package search's model of a search by what was measured since: processor time of compiling, of
+// correction corrects package search's model of a search by what was measured since: processor time of compiling, of
 // steps and of evaluations, told apart, at whole searches of two epochs on two processors that had other work too, in
-// units of the model's own, and peak memory of the process.
-
-// correction has a factor for each part of the model of a kind of space, and what instruments take.
+// units of the model's own, and peak memory of the process. It has a factor for each part of the model of a kind of
+// space, and what instruments take.
 type correction struct {
 	// Where operations see a part of the channels: of what is counted of maps, to which copying comes that is not, and
 	// of what an operation takes of every batch.

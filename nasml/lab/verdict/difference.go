@@ -107,7 +107,6 @@ func (d Difference) Words(a, b, unit string) string {
 		interval, d.blind(unit))
 }
 
-// blind says what is too small to be seen.
 func (d Difference) blind(unit string) string {
 	if d.Detectable == 0 {
 		return "All runs differ by the same amount."
@@ -201,7 +200,6 @@ type Printed struct {
 	Digit     float64
 }
 
-// summary is the printed mean as a summary.
 func (p Printed) summary() runs.Summary {
 	return runs.Summary{N: p.Runs, Mean: p.Mean, Std: runs.Number(p.Std), Divisor: runs.DivisorSample, Of: "mean"}
 }

@@ -214,7 +214,6 @@ func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
 	return c
 }
 
-// errFew says that a statistic needs more values.
 var errFew = errors.New("needs two seeds or more")
 
 // Above judges that a mean is larger than a bound, the opposite of [AtMost]: a mean that

@@ -145,7 +145,6 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 	return nil
 }
 
-// rank sorts the operations and judges the assumptions.
 func (r *Report) rank() {
 	r.Ranking = trial.Indices(0, len(r.Alpha))
 	r.ArgMax = floats.MaxIdx(r.Alpha)
@@ -284,7 +283,6 @@ func (r *Report) between(f, g []float64) float64 {
 	return l
 }
 
-// same reports whether two losses are equal up to Tolerance.
 func same(a, b float64) bool { return math.Abs(a-b) <= Tolerance*max(a, b) }
 
 // onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
