@@ -16,8 +16,7 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// clone copies the parameters of a preset through JSON, which every one of them
-// survives by the contract of a figure.
+// clone copies the parameters of a preset through JSON, which every one of them survives by the contract of a figure.
 func clone[P any](p P) (P, error) {
 	var c P
 	data, err := json.Marshal(p)
@@ -30,10 +29,9 @@ func clone[P any](p P) (P, error) {
 	return c, nil
 }
 
-// assign sets a field of the struct that params points to, of the entry id, from
-// "Field=value". The value is JSON; strings need no quotes, lists no brackets:
-// Widths=64,128. An inner field has both names, Bilevel.Clip=3; one of settings that the
-// parameters vary (see [place]) may have its own alone, unless a parameter has that.
+// assign sets a field of the struct that params points to, of the entry id, from "Field=value". The value is JSON;
+// strings need no quotes, lists no brackets: Widths=64,128. An inner field has both names, Bilevel.Clip=3; one of
+// settings that the parameters vary (see [place]) may have its own alone, unless a parameter has that.
 func assign(id string, params any, assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	if !ok {
@@ -58,8 +56,7 @@ func assign(id string, params any, assignment string) error {
 	return Usagef("--set %s: %q is not a value for %s, which is %s", assignment, text, name, at.field.Type())
 }
 
-// lengthFits refuses a list that is shorter or longer than an array: JSON
-// would fill up or drop in silence.
+// lengthFits refuses a list that is shorter or longer than an array: JSON would fill up or drop in silence.
 func lengthFits(v reflect.Value, form string) bool {
 	if v.Kind() != reflect.Array {
 		return true
@@ -347,8 +344,7 @@ func (e Entry) Fields() ([]Field, error) {
 	return fields, nil
 }
 
-// declared are the fields of a struct that can be set, without values, and those of the
-// settings that it varies.
+// declared are the fields of a struct that can be set, without values, and those of the settings that it varies.
 func declared(t reflect.Type) []Field {
 	var fields, settings []Field
 	comments := map[reflect.Type]map[string]string{}
@@ -389,9 +385,8 @@ func (e *OpenError) Error() string {
 // Looking returns a context under which no data set is downloaded: one that is not there is a data.ErrMissing.
 func Looking(ctx context.Context) context.Context { return files.Refusing(ctx, data.ErrMissing) }
 
-// Stored is [Entry.Run] from finished trials alone, of the store and of what is
-// shipped: it computes and downloads nothing, and returns an *OpenError where trials are open. That
-// the store cannot be read is another error.
+// Stored is [Entry.Run] from finished trials alone, of the store and of what is shipped: it computes and downloads
+// nothing, and returns an *OpenError where trials are open. That the store cannot be read is another error.
 func (e Entry) Stored(ctx context.Context, s Setting) (r Result, err error) {
 	part := new(runs.Part) // which looks and computes nothing
 	ctx = Looking(runs.WithProgress(runs.WithPart(ctx, part), runs.Silent))

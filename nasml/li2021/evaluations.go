@@ -52,8 +52,7 @@ const quickTrainingCost = "a quarter of a minute each on two cores, and as long 
 
 // quickTraining is for two cores: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
-	Preset: "quick", Epochs: 6,
-	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
+	Preset: "quick", Epochs: 6, Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
 
 // paperTraining is Appendix C.1.2: ten seeds of 600 epochs. It was not run.
@@ -388,12 +387,12 @@ func (p TrainParams) caption(x *examples, images string) string {
 	return text + "."
 }
 
-func (p TrainParams) imagesOf(set data.Name) string {
-	images := "all training images"
-	if p.Examples > 0 {
-		images = fmt.Sprintf("%d images", p.Examples)
+// imagesOf says how many images of a set there are: "4000 images of CIFAR-10".
+func imagesOf(examples int, set string) string {
+	if examples > 0 {
+		return fmt.Sprintf("%d images of %s", examples, set)
 	}
-	return images + " of " + strings.ToUpper(string(set))
+	return "all training images of " + set
 }
 
 // missing stands for a number that was not computed.

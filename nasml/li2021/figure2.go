@@ -265,8 +265,6 @@ func pairsOf(a, b map[int]float64) (x, y []float64) {
 	return x, y
 }
 
-// judgeFigure2 judges the claims about the regret of nasml's searches and of the paper's curves, and the settings of
-// Appendix C.2.
 func judgeFigure2(r *figure2) (claims []runs.Claim) {
 	p, rows := r.Params, r.Part(searchPart).Trials()
 	for _, space := range p.Spaces {

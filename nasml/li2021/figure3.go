@@ -189,8 +189,6 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	return cell
 }
 
-// judgeFigure3 judges that the cells are as in Appendix C.1 and that their networks have the parameters of Tables 4 and
-// 5.
 func judgeFigure3(r *figure3) []runs.Claim {
 	all, why := r.Groups.Trials(), ""
 	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
@@ -213,7 +211,6 @@ func judgeFigure3(r *figure3) []runs.Claim {
 	return slices.Concat(judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), nodes, parameters)
 }
 
-// judgeNodes judges that each of four nodes has two edges and that all are concatenated.
 func judgeNodes(r *figure3, g named) runs.Claim {
 	nodes := 0
 	for _, t := range supernet.CellTypes {

@@ -194,11 +194,7 @@ func (f found) architecture(r *runs.Record) (search.Arch, error) {
 		}
 		return f.opened.Discretize(f.blocksAfter(r, epoch))
 	}
-	return f.opened.Arch(choiceOf(r))
-}
-
-func choiceOf(r *runs.Record) []int {
-	return study.Map(r.Series["final"], func(x float64) int { return int(x) })
+	return f.opened.Arch(study.Map(r.Series["final"], func(x float64) int { return int(x) }))
 }
 
 func (f found) selectedEpoch(r *runs.Record) (int, error) {
@@ -246,14 +242,10 @@ func (f found) accuracies(r *runs.Record, column []float64) (out []float64, err 
 }
 
 func (p SearchParams) searchedOn() string {
-	images, of := "all training images", strings.ToUpper(string(p.Data))
-	if p.Examples > 0 {
-		images = fmt.Sprintf("%d images", p.Examples)
-	}
 	if p.Folder != "" {
-		of = "photographs in " + filepath.Base(p.Folder)
+		return imagesOf(p.Examples, "photographs in "+filepath.Base(p.Folder))
 	}
-	return images + " of " + of
+	return imagesOf(p.Examples, strings.ToUpper(string(p.Data)))
 }
 
 // synthetic reports whether the images are synthetic; the paper's curves are then not drawn.

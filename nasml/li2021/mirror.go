@@ -250,7 +250,6 @@ func judgeNorms(r *mirror) []runs.Claim {
 	}
 }
 
-// judgeBounded judges the steps at the bound's rate against the bound, on the worst |O|.
 func judgeBounded(r *mirror, method, name string) runs.Claim {
 	lists := mirrorSteps(r, "theory", method, "dense")
 	for i, options := range r.Params.Options {

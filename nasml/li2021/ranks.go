@@ -214,7 +214,6 @@ func sameSupernets(correlation string, a, b *runs.Record) (x, y []float64) {
 	return x, y
 }
 
-// judgeChance judges one of several variants by its worst space.
 func judgeChance(r *ranksResult, variant string) runs.Claim {
 	p := r.Params
 	c := r.Claim("own: %s ranks cells better than chance", variant).From(onRanks).Says(0).
@@ -275,9 +274,7 @@ var (
 var RankSearches = lab.Declare(lab.Entry[RankSearchesParams, found]{
 	Of: ofPaper, Name: "ranks-searches", Kind: lab.Table, Source: "Section 1", Notebook: "ranks_searches",
 	Title: "Does a search's supernet rank architectures as their own training does? NAS-Bench-1Shot1",
-	Cost: catalog.Cost{
-		Quick: "about 8 minutes on two cores; precomputed", Paper: oneShotCost.Paper,
-	},
+	Cost:  catalog.Cost{Quick: "about 8 minutes on two cores; precomputed", Paper: oneShotCost.Paper},
 	Quick: RankSearchesQuick, Paper: RankSearchesPaper,
 	Also: []catalog.Preset[RankSearchesParams]{{Scale: catalog.Large, Params: RankSearchesLarge}},
 	Code: code.Define("li2021/ranks-searches", "li2021/internal/sharing"), Note: noteOfSearches,

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
@@ -153,7 +154,7 @@ func sayTable1(r *table1, f *lab.Picture) {
 	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without "+
 		"the auxiliary head; the paper's numbers: its Tables 1 and 4.", p.CountedChannels, p.CountedCells,
 		p.CountedClasses)
-	p.say(f, examplesOf(r), p.imagesOf(p.Data))
+	p.say(f, examplesOf(r), imagesOf(p.Examples, strings.ToUpper(string(p.Data))))
 }
 
 func examplesOf[P, T any](r *lab.Result[P, T]) *examples {
@@ -161,8 +162,6 @@ func examplesOf[P, T any](r *lab.Result[P, T]) *examples {
 	return x
 }
 
-// judgeTable1 judges the numbers of parameters of Table 4, the size of the space (Appendix C.1), the errors of Table 1
-// at the paper's scale and, at every scale, which cell is better.
 func judgeTable1(r *table1) []runs.Claim {
 	genotypes := study.Map(r.Groups.Trials(), func(c cell) named { return c.named })
 	claims := slices.Concat(judgeCounts(r), judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), judgeErrors(r))
@@ -283,7 +282,6 @@ func whyNotJudged(r *table1, l cellLine) string {
 	return ""
 }
 
-// judgeRival judges that one cell has a lower error than another, seed by seed.
 func judgeRival(r *table1, better, worse string) runs.Claim {
 	c := r.Claim("[LI004] %s: lower average test error than %s", better, worse).From("Table 1").
 		Family(len(table1Rivals))

@@ -144,8 +144,7 @@ func (o *opened101[T]) content() (T, error) {
 	return file, err
 }
 
-// firstThere is the path of the first of the files, zipped or not, that is there;
-// empty: none is.
+// firstThere is the path of the first of the files, zipped or not, that is there; empty: none is.
 func firstThere(dir string, names []string) string {
 	for _, name := range names {
 		zipped := filepath.Join(dir, filepath.FromSlash(name))

@@ -54,7 +54,6 @@ func (n number) asPrinted(of int) verdict.Printed {
 	return verdict.Printed{Mean: n.mean, Std: n.std, Runs: of, Digit: 0.01}
 }
 
-// judgeMeans judges whether the means of lines are the paper's, over paperRuns runs, at the confidence of a family.
 func judgeMeans(r *table2, all []line, paperRuns int) (claims []runs.Claim) {
 	for _, l := range all {
 		for i := range lookupSets {
@@ -109,7 +108,6 @@ func judgeRatio(r *table2, id, block, fast, slow string) runs.Claim {
 
 func exp(x runs.Number) runs.Number { return runs.Number(math.Exp(float64(x))) }
 
-// judgeOrder judges the order of the paper's means of the top block, the same in all columns.
 func judgeOrder(r *table2, i int) runs.Claim {
 	var names []string
 	var samples [][]float64
@@ -247,7 +245,6 @@ func searchedLine(r *table2, name string) line {
 	return lineOf(append(lines(r, middleBlock), lines(r, bottomBlock)...), name)
 }
 
-// judgePair compares two rows of searches, one of four pairs in three columns.
 func judgePair(r *table2, i int, id, better, worse string) runs.Claim {
 	paper := publishedTable2[middleBlock]
 	c := r.Claim("[%s] %s: %s above %s, percentage points", id, lookupSets[i].title, row(better).title(),

@@ -272,7 +272,7 @@ func drawTable3(r *table3, f *lab.Picture) {
 		bold = fmt.Sprintf("; bold: the %d best after %d epochs, and of these the best at the end", p.Kept, p.Short)
 	}
 	f.Say("%s%s.", stage1Note(r), bold)
-	once.say(f, examplesOf(r), p.imagesOf(p.Data))
+	once.say(f, examplesOf(r), imagesOf(p.Examples, strings.ToUpper(string(p.Data))))
 }
 
 func stage1Note(r *table3) string {
@@ -339,8 +339,6 @@ const (
 
 const stage2Source = "Appendix C.1.3"
 
-// judgeTable3 judges whether poor candidates are known after a few epochs, what that saves, and the errors of Table 3
-// at the paper's scale.
 func judgeTable3(r *table3) []runs.Claim {
 	claims := []runs.Claim{judgeRanks(r, "spearman"), judgeRanks(r, "kendall"), judgeKept(r), judgeSaved(r)}
 	for set := range publishedSets {
@@ -370,7 +368,6 @@ func judgeRanks(r *table3, name string) runs.Claim {
 	return verdict.Interval(c.Claim, 0, 1)
 }
 
-// judgeKept judges that the best candidate at the end is not dropped early.
 func judgeKept(r *table3) runs.Claim {
 	c := r.Claim("own: the best candidate at the end is among those that go on").From(stage2Source)
 	candidates := candidatesOf(r, 0)
@@ -416,7 +413,6 @@ func judgeSet(r *table3, set int) runs.Claim {
 	return c.Mean(ours).Near(paper.mean, paper.std)
 }
 
-// judgeEvaluationSettings compares the settings at the paper's scale with Appendix C.1.2.
 func judgeEvaluationSettings(r *table3) runs.Claim {
 	c := r.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed").From("Appendix C.1.2")
 	s := training.AsPaper["cifar-10"]

@@ -91,8 +91,7 @@ func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell (searched on)"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
-		{Header: "multiply-\nadds (M)"},
-		{Header: "ours", Group: one}, {Header: "paper", Group: one},
+		{Header: "multiply-\nadds (M)"}, {Header: "ours", Group: one}, {Header: "paper", Group: one},
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
 	var block plots.Block
@@ -119,8 +118,6 @@ func drawTable5(r *table5, f *lab.Picture) {
 	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
-// judgeTable5 judges the numbers of parameters of Table 5, that multiply-adds are fewer than 600 M, and the errors at
-// the paper's scale.
 func judgeTable5(r *table5) []runs.Claim {
 	p, quick, why := r.Params, Table5Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||

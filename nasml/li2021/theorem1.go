@@ -58,14 +58,11 @@ const theorem1Constant = 16.0
 //
 //	T = ⌈16γF(G_w²+G_θ²)/ε²⌉ ,   η = √(4F/(γ(G_w²+G_θ²)T)) ,
 //
-// and measures Δ_{1/(2γ)} at random iterates and at the last one. γ, G_w and
-// G_θ are proved bounds, not estimates.
+// and measures Δ_{1/(2γ)} at random iterates and at the last one. γ, G_w and G_θ are proved bounds, not estimates.
 var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, algorithm1.Trial]{
 	Of: ofPaper, Name: "theorem1", Kind: lab.Theorem, Source: "Theorem 1", Notebook: "theorem1_convergence",
 	Title: "Block-stochastic mirror descent reaches ε-stationarity in O(1/ε²) steps",
-	Cost: catalog.Cost{
-		Quick: "about 6 s on two cores", Paper: "about 20 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 6 s on two cores", Paper: "about 20 minutes on two cores; precomputed"},
 	Quick: Theorem1Quick, Paper: Theorem1Paper,
 	Code: code.Define("li2021/theorem1", "li2021/internal/algorithm1"),
 	Rules: func(p Theorem1Params, c *study.Checks) {
@@ -241,7 +238,6 @@ func stepError(x *runs.Record) float64 {
 	return math.Abs(v["eta"]/math.Sqrt(4*v["f_start"]/(v["gamma"]*(v["gw"]+v["gt"])*v["steps"])) - 1)
 }
 
-// judgeReached judges Δ/ε ≤ 1 on the problem with the largest mean.
 func judgeReached(r *theorem1, g lab.Group[algorithm1.Trial], iterate string, c lab.Claim) runs.Claim {
 	targets := len(r.Params.Targets)
 	s, err := verdict.Worst(seriesOver(g.Records, iterate, "epsilon"), verdict.Family(r.Confidence, targets))

@@ -63,9 +63,7 @@ var (
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, algorithm2.Trial]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_blocks",
 	Title: "Algorithm 2 over b blocks: the bound on Bregman stationarity, and what Setting 1 lacks",
-	Cost: catalog.Cost{
-		Quick: "about 5 s on two cores", Paper: "about 40 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 5 s on two cores", Paper: "about 40 minutes on two cores; precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code: code.Define("li2021/theorem2", "li2021/internal/algorithm2"),
 	Rules: func(p Theorem2Params, c *study.Checks) {
@@ -314,9 +312,7 @@ var (
 var Corollary1 = lab.Declare(lab.Entry[Corollary1Params, separable.Trial]{
 	Of: ofPaper, Name: "corollary1", Kind: lab.Theorem, Source: "Corollary 1", Notebook: "corollary1_constant",
 	Title: "Corollary 1: the constant that follows, the one that is printed, and the one that is needed",
-	Cost: catalog.Cost{
-		Quick: "about 2 s on two cores", Paper: "about 10 minutes on two cores; precomputed",
-	},
+	Cost:  catalog.Cost{Quick: "about 2 s on two cores", Paper: "about 10 minutes on two cores; precomputed"},
 	Quick: Corollary1Quick, Paper: Corollary1Paper,
 	Code:   code.Define("li2021/corollary1", "li2021/internal/separable"),
 	Trials: Corollary1Params.trials,
@@ -375,7 +371,6 @@ func drawCorollary1(r *corollary1, f *lab.Picture) {
 		p.Blocks[0], r.Interval("bars", p.Seeds, "seed"), p.Runs)
 }
 
-// judgeCorollary1 judges whether the printed constants follow from Theorem 2, and whether a function needs more.
 func judgeCorollary1(r *corollary1) []runs.Claim {
 	times, best := bestStep()
 	return []runs.Claim{
@@ -393,7 +388,6 @@ func judgeCorollary1(r *corollary1) []runs.Claim {
 	}
 }
 
-// judgeNeeded judges the printed bound itself on all functions.
 func judgeNeeded(r *corollary1) runs.Claim {
 	lists := r.Groups.Lists("constant")
 	constants := means(lists)

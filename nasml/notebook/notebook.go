@@ -90,10 +90,9 @@ func here(name data.Name) (of data.Name, missing string) {
 // kept remembers the shipped records that Run read, so that [Records] finds them.
 var kept = runs.KeepShipped(context.Background())
 
-// Run computes the trials that are not in the store of a figure and returns the result.
-// Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
-// takes long, as compiling does, in the middle of it; finished trials stay
-// stored. An error ends the cell with one line on standard error.
+// Run computes the trials that are not in the store of a figure and returns the result. Stop in JupyterLab (SIGINT)
+// ends it after the step under way, or where that takes long, as compiling does, in the middle of it; finished trials
+// stay stored. An error ends the cell with one line on standard error.
 func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
 	ctx, stop := signal.NotifyContext(kept, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -252,8 +251,7 @@ func printed(files []string, err error) {
 	}
 }
 
-// Animate displays an animation below the cell, with a button and a slider. It takes
-// what a result's Animation returns.
+// Animate displays an animation below the cell, with a button and a slider. It takes what a result's Animation returns.
 func Animate(a plots.Animation, err error) {
 	fail(err)
 	shown(a.Show())

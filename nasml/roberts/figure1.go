@@ -24,9 +24,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1Params are the parameters of Figure 1, a computation graph whose edges
-// mix operations, and of what Section 5 says of such graphs. The paper prints
-// neither the number of nodes nor the operations, only that an edge has three.
+// Figure1Params are the parameters of Figure 1, a computation graph whose edges mix operations, and of what Section 5
+// says of such graphs. The paper prints neither the number of nodes nor the operations, only that an edge has three.
 type Figure1Params struct {
 	Space         string   // a name of supernet.Spaces
 	Without       []string // operations to leave out: the caption says three an edge
@@ -47,10 +46,9 @@ var (
 	Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) { p.Seeds, p.Samples = 50, 20000 })
 )
 
-// Figure1 draws α ∈ Δ^{|O|−1} for every edge of a cell of supernet.Spaces, and
-// checks what Section 5 says of computation graphs: that standard operations are
-// 1-positively homogeneous, and that the weights of the edges multiply to weights
-// of whole architectures, exactly in linear graphs and not beyond.
+// Figure1 draws α ∈ Δ^{|O|−1} for every edge of a cell of supernet.Spaces, and checks what Section 5 says of
+// computation graphs: that standard operations are 1-positively homogeneous, and that the weights of the edges multiply
+// to weights of whole architectures, exactly in linear graphs and not beyond.
 var Figure1 = lab.Declare(lab.Entry[Figure1Params, graph.Trial]{
 	Of: paper, Name: "figure1", Kind: lab.Figure, Source: "Section 5, note", Notebook: "figure1_graph",
 	Title: "A computation graph with a convex combination of operations on each edge",
@@ -191,9 +189,8 @@ func judgeDifferent(r *figure1, value string, c runs.Claim) runs.Claim {
 	return c
 }
 
-// judgeSampled judges the mean over sampled architectures by its largest distance
-// from the sum over all, in standard errors; so many distances are looked at that
-// the largest may well be 3.
+// judgeSampled judges the mean over sampled architectures by its largest distance from the sum over all, in standard
+// errors; so many distances are looked at that the largest may well be 3.
 func judgeSampled(r *figure1) runs.Claim {
 	c := r.Claim("[RO021] sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} " +
 		"(largest z)").Claim

@@ -41,9 +41,8 @@ var (
 	})
 )
 
-// Map counts, over all spaces of activations of a size, how often Condition 6
-// and its conclusions hold; then over the width of the network, and over label
-// noise for some numbers of points.
+// Map counts, over all spaces of activations of a size, how often Condition 6 and its conclusions hold; then over the
+// width of the network, and over label noise for some numbers of points.
 var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	Of: paper, Name: "map", Kind: lab.Theorem, Source: "Theorem 7", Notebook: "map_conditions",
 	Title: "Where Condition 6 and arg max discretization hold: activations, width, noise",
@@ -137,9 +136,8 @@ func signVerdict(lo, hi runs.Number) runs.Verdict {
 	return runs.NotKnown
 }
 
-// noiseClaim compares the share of right arg max for the most and the fewest
-// points at the highest noise, seed by seed: noise that is independent of x adds
-// the same to all losses of the population, σ²/2, and misleads a sample only.
+// noiseClaim compares the share of right arg max for the most and the fewest points at the highest noise, seed by seed:
+// noise that is independent of x adds the same to all losses of the population, σ²/2, and misleads a sample only.
 func noiseClaim(r *mapped) runs.Claim {
 	c := ours("independent label noise misleads samples, not the population: arg max is right more often on more " +
 		"points")
@@ -212,8 +210,7 @@ func widthPanel(r *mapped) plots.Panel {
 	return p
 }
 
-// noisePanel has a curve a number of points: how often arg max is right beside
-// the level of the noise.
+// noisePanel has a curve a number of points: how often arg max is right beside the level of the noise.
 func noisePanel(r *mapped) plots.Panel {
 	p := plots.Panel{
 		Title: "arg max under label noise",

@@ -1,15 +1,13 @@
-// Package roberts reproduces the figure and the theorems of Roberts, Liang,
-// Sala, "Understanding Neural Architecture Search by its Architecture
-// Parameters" (Roberts+): what the weights α of a mixture of operations say of
-// the operations themselves.
+// Package roberts reproduces the figure and the theorems of Roberts, Liang, Sala, "Understanding Neural Architecture
+// Search by its Architecture Parameters" (Roberts+): what the weights α of a mixture of operations say of the
+// operations themselves.
 //
 // The setting is a two-layer network whose activation is a convex combination,
 //
 //	f_σ(x, W) = vᵀσ(Wᵀx),  σ_α = Σᵢ αᵢσᵢ,  α ∈ Δ^{h−1},       (Roberts+, Sec. 3)
 //
-// with x ∈ R^k, W ∈ R^{k×d}, v ∈ R^d. [Check] takes any such α with the outputs
-// of the operations, wherever they come from, and tells which of the paper's
-// assumptions and conditions hold, by how much, and whether the arg max of α is
+// with x ∈ R^k, W ∈ R^{k×d}, v ∈ R^d. [Check] takes any such α with the outputs of the operations, wherever they come
+// from, and tells which of the paper's assumptions and conditions hold, by how much, and whether the arg max of α is
 // the best operation. [CheckNet] does so for a network.
 package roberts
 
@@ -35,9 +33,8 @@ import (
 // Report is what α says of the operations that it mixes.
 type Report = mixture.Report
 
-// Check tells what α says of operations with the outputs [h][n] on points with
-// labels y [n]. It returns an error if the shapes do not fit, a number is not
-// finite, or α is not on the simplex.
+// Check tells what α says of operations with the outputs [h][n] on points with labels y [n]. It returns an error if the
+// shapes do not fit, a number is not finite, or α is not on the simplex.
 func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	return mixture.Check(alpha, outputs, y)
 }
@@ -65,9 +62,8 @@ func CheckNet(net Net, x [][]float64, y []float64) (*Report, error) {
 	return r, nil
 }
 
-// Outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for
-// inputs x [n][k]. It returns an error if the shapes do not fit, an activation is
-// unknown or the backend cannot be opened.
+// Outputs are f_σᵢ(x, W) of every operation with the shared weights, [h][n], for inputs x [n][k]. It returns an error
+// if the shapes do not fit, an activation is unknown or the backend cannot be opened.
 func (net Net) Outputs(x [][]float64) ([][]float64, error) {
 	k, d := len(net.W), len(net.V)
 	if k == 0 || d == 0 || len(x) == 0 || len(net.Activations) == 0 {
@@ -185,8 +181,7 @@ func (p ProblemParams) operationsOf(space string) ([]string, error) {
 //go:embed records
 var shippedRecords embed.FS
 
-// problemsCode is what the theorems compute: random problems and what the checker
-// says of them.
+// problemsCode is what the theorems compute: random problems and what the checker says of them.
 var problemsCode = code.Define("roberts/problems", "roberts/internal/mixture")
 
 func (p ProblemParams) caption() string {
@@ -318,8 +313,7 @@ const notInPaper = "ours, not in the paper; derived in the notebook"
 
 func ours(name string) runs.Claim { return runs.NewClaim("own: "+name, notInPaper) }
 
-// shares is a curve of proportions; if there is nothing to share, there is no
-// point.
+// shares is a curve of proportions; if there is nothing to share, there is no point.
 func shares(label string, x []float64, ps []verdict.Share) plots.Series {
 	var at []float64
 	var points []verdict.Share

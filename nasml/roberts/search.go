@@ -26,9 +26,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// SearchParams are the parameters of real searches: α and W are trained on the
-// outputs of a teacher f_σα*(x, W*), and what is found is checked. The paper
-// assumes the search to be perfect and has none; all values are ours.
+// SearchParams are the parameters of real searches: α and W are trained on the outputs of a teacher f_σα*(x, W*), and
+// what is found is checked. The paper assumes the search to be perfect and has none; all values are ours.
 type SearchParams struct {
 	Spaces []string `validate:"min=1,unique"` // "relu/tanh/sin": operations of a space
 	// α*: of a space of h operations the first h, divided by their sum
@@ -275,8 +274,7 @@ func drawSearches(r *searches, f *lab.Picture) {
 		100*p.Confidence)
 }
 
-// markers tell spaces apart. A marker of its own also keeps a cloud of points
-// from being thinned out.
+// markers tell spaces apart. A marker of its own also keeps a cloud of points from being thinned out.
 var markers = []plots.Marker{
 	plots.Circle, plots.Square, plots.TriangleUp, plots.Diamond, plots.TriangleDown, plots.Pentagon, plots.Hexagon,
 }

@@ -59,10 +59,9 @@ var titles = map[string]string{
 	"full_0": "full, part 0", "full_1": "full, part 1", // of NAS-Bench-101
 }
 
-// Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is
-// "max pool 3×3", "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of
-// NAS-Bench-201, "|avg_pool_3x3~0|+…", is its operations, node by node; of a list,
-// "relu, tanh", each has its title. What it does not know stays as it is.
+// Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is "max pool 3×3",
+// "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of NAS-Bench-201, "|avg_pool_3x3~0|+…", is its
+// operations, node by node; of a list, "relu, tanh", each has its title. What it does not know stays as it is.
 func Title(name string) string {
 	if title, ok := titles[name]; ok {
 		return title
@@ -108,9 +107,8 @@ func Cell(space supernet.Space, theta [][]float64) *plots.Cell {
 // Op is an operation as cells are drawn with it.
 func Op(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
 
-// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
-// space before it, for what the paper proves and has no setting for: its largest scale
-// is "large", though a command calls it "paper".
+// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a space before it, for what the paper
+// proves and has no setting for: its largest scale is "large", though a command calls it "paper".
 func ScaleNote(params any) string {
 	switch catalog.ScaleOf(params) {
 	case catalog.Quick:
@@ -129,8 +127,7 @@ func SettingNote(params any) string {
 	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."
 }
 
-// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single
-// one is called.
+// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single one is called.
 func Counted(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,6 +1,5 @@
-// Package study runs studies: a figure or theorem splits its work into cases, each a trial
-// with a record in the run store. It has the pool of workers, the progress, and what all
-// figures do with shipped records and with parameters.
+// Package study runs studies: a figure or theorem splits its work into cases, each a trial with a record in the run
+// store. It has the pool of workers, the progress, and what all figures do with shipped records and with parameters.
 package study
 
 import (
@@ -33,8 +32,7 @@ type Study struct {
 	// Amount is the work of a trial by the settings in its key, in the seconds of [Case.Forecast] where cases have one
 	// and else in their units, so that trials tell what others will take; 0: not known. nil: not known of any.
 	Amount func(params json.RawMessage) float64
-	// Device opens what the cases are computed on, before the first missing
-	// one; nil: this machine's Go, in float64.
+	// Device opens what the cases are computed on, before the first missing one; nil: this machine's Go, in float64.
 	Device func() (backend, device string, err error)
 }
 
@@ -60,10 +58,9 @@ type Step func(units int, note string)
 // Host names this machine's Go in a record: float64 on its processors.
 const Host = "host"
 
-// Run reads or computes the record of every case, in their order: what the
-// store lacks is computed, as many cases at a time as Workers says, each stored
-// as it ends. Cancelling ctx ends it with the finished cases stored. An error of
-// a case ends the study and names the case.
+// Run reads or computes the record of every case, in their order: what the store lacks is computed, as many cases at a
+// time as Workers says, each stored as it ends. Cancelling ctx ends it with the finished cases stored. An error of a
+// case ends the study and names the case.
 func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
 	records, err := s.Batches(ctx, [][]Case{cases}, runs.Options{},
 		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
@@ -190,9 +187,8 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 // compiling comes first on a device, and takes longer than many a step.
 const compiling = "compiling"
 
-// announce tells a progress what is to come if the store has no record of the cases at some
-// places, and how many units these are: before a device is opened for what has a
-// forecast, so that it can be seen and ended.
+// announce tells a progress what is to come if the store has no record of the cases at some places, and how many units
+// these are: before a device is opened for what has a forecast, so that it can be seen and ended.
 func (s Study) announce(progress runs.Progress, cases []Case, missing []int, forecast func(c Case) float64) (left int) {
 	seconds := 0.0
 	for _, at := range missing {

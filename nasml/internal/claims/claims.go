@@ -1,7 +1,6 @@
-// Package claims is the ledger of the papers' claims: a row for each, with the entries that
-// judge it or the reason why none does, and the verdict from the run store and the shipped
-// records. The entries' claims name their rows ([runs.Claim].Rows); the papers' packages,
-// which register the entries, have to be imported.
+// Package claims is the ledger of the papers' claims: a row for each, with the entries that judge it or the reason why
+// none does, and the verdict from the run store and the shipped records. The entries' claims name their rows
+// ([runs.Claim].Rows); the papers' packages, which register the entries, have to be imported.
 package claims
 
 import (
@@ -34,8 +33,7 @@ type Row struct {
 	Where string // "Theorem 1 (2)"
 	Claim string // in our words
 	Value string // the paper's, as it prints it
-	// Entries are those of the catalog that judge it. One that the catalog lacks
-	// will judge it once it is there.
+	// Entries are those of the catalog that judge it. One that the catalog lacks will judge it once it is there.
 	Entries []string
 	// Why says why no entry judges it, or, after "reduced:", why entries judge no more
 	// than a small case of it; empty where they judge it as it is.
@@ -97,8 +95,7 @@ func (r Row) check() error {
 	return nil
 }
 
-// ByTest is the folder and the name of the test that holds a row; empty where none
-// does.
+// ByTest is the folder and the name of the test that holds a row; empty where none does.
 func (r Row) ByTest() (folder, name string) {
 	if rest, ok := strings.CutPrefix(r.Why, testReason+": "); ok {
 		folder, name, _ = strings.Cut(rest, " ")
@@ -106,9 +103,8 @@ func (r Row) ByTest() (folder, name string) {
 	return folder, name
 }
 
-// RowOf is the id of a row that a claim of an entry names, which may leave out the
-// paper where it is the entry's: "thm1-eq2" is oymak2021/thm1-eq2 in
-// oymak2021/theorem1.
+// RowOf is the id of a row that a claim of an entry names, which may leave out the paper where it is the entry's:
+// "thm1-eq2" is oymak2021/thm1-eq2 in oymak2021/theorem1.
 func RowOf(entry, row string) string {
 	if strings.Contains(row, "/") || strings.HasPrefix(row, "LI") || strings.HasPrefix(row, "RO") {
 		return row
@@ -154,8 +150,7 @@ type Line struct {
 	At      runs.Verdict // of a reduced scale: what it says there
 	Best    *Check       // the check that decides; nil if there is none
 	Reason  string       // why nothing is judged; else empty
-	// Finding is the error in the paper that the row shows; empty unless Verdict is
-	// PaperError.
+	// Finding is the error in the paper that the row shows; empty unless Verdict is PaperError.
 	Finding findings.Finding
 }
 
@@ -177,10 +172,9 @@ type Options struct {
 // settingScale is the scale of settings, which are those of the paper's.
 const settingScale = catalog.Paper
 
-// Read makes the ledger from the run store and the shipped records. It runs no trial.
-// An entry with missing trials is not an error: its claims are not run. It returns an
-// error if the store cannot be read, and if an entry that judges a row is not
-// registered, because its rows would seem to have no check: import package papers.
+// Read makes the ledger from the run store and the shipped records. It runs no trial. An entry with missing trials is
+// not an error: its claims are not run. It returns an error if the store cannot be read, and if an entry that judges a
+// row is not registered, because its rows would seem to have no check: import package papers.
 func Read(ctx context.Context, o Options) (*Ledger, error) {
 	all, err := Rows()
 	if err != nil {
@@ -240,8 +234,7 @@ func newLedger(rows []Row, found []Found) *Ledger {
 	return l
 }
 
-// registered returns an error if an entry that judges one of the rows is not in the
-// catalog.
+// registered returns an error if an entry that judges one of the rows is not in the catalog.
 func registered(rows []Row) error {
 	for _, r := range rows {
 		for _, id := range r.Entries {
@@ -330,8 +323,7 @@ func readEntry(ctx context.Context, o Options, e catalog.Entry) (all []Found, er
 	return all, nil
 }
 
-// settings are those that an entry is looked at: what is shipped, and the two scales
-// that every entry has.
+// settings are those that an entry is looked at: what is shipped, and the two scales that every entry has.
 func settings(e catalog.Entry) []catalog.Setting {
 	all := slices.Clone(e.Shipped)
 	for _, scale := range []string{catalog.Quick, catalog.Paper} {

@@ -55,17 +55,12 @@ func explained(checks []Check) (finding findings.Finding, ok bool) {
 
 func (c Check) ran() bool { return c.Ours.Valid() || c.Holds != runs.NotKnown }
 
-func rank(scale string) int {
-	return slices.Index([]string{catalog.Quick, catalog.Large, catalog.Paper}, scale)
-}
-
-// largest are the checks that count: of those that differ in numbers of the name
-// only, such as the sizes of a scale, the ones at the largest scale at which some
-// were run; where none was run, those of the largest scale.
+// largest are the checks that count: of those that differ in numbers of the name only, such as the sizes of a scale,
+// the ones at the largest scale at which some were run; where none was run, those of the largest scale.
 func largest(checks []Check) []Check {
 	best := map[string]int{}
 	weight := func(c Check) int {
-		w := 1 + rank(c.Scale)
+		w := 1 + slices.Index([]string{catalog.Quick, catalog.Large, catalog.Paper}, c.Scale)
 		if c.ran() {
 			w += 10
 		}
@@ -180,8 +175,7 @@ func (l *Ledger) Tally(entry string) Tally {
 	return t
 }
 
-// Tallies lists the tally of every registered entry that judges a row or has checks of
-// its own.
+// Tallies lists the tally of every registered entry that judges a row or has checks of its own.
 func (l *Ledger) Tallies() (all []Tally) {
 	for _, e := range catalog.All() {
 		if slices.ContainsFunc(l.Lines, func(line Line) bool { return slices.Contains(line.Entries, e.ID) }) ||
@@ -192,8 +186,7 @@ func (l *Ledger) Tallies() (all []Tally) {
 	return all
 }
 
-// String says the counts in words: "5 hold, 1 does not hold, 2 not run; own checks: 3
-// hold".
+// String says the counts in words: "5 hold, 1 does not hold, 2 not run; own checks: 3 hold".
 func (t Tally) String() string {
 	var parts []string
 	if text := counted(t.Claims); text != "" {

@@ -27,9 +27,8 @@ var colours = map[Verdict]string{
 	Holds: "32", Fails: "31;1", Inconclusive: "33", Reduced: "36", NotRun: "35", PaperError: "34", NotJudged: "2",
 }
 
-// WriteText lists the rows paper by paper, each with its id, its verdict, the claim,
-// and below it the paper's value, ours, and the check that decides; totals come
-// last.
+// WriteText lists the rows paper by paper, each with its id, its verdict, the claim, and below it the paper's value,
+// ours, and the check that decides; totals come last.
 func (l *Ledger) WriteText(w io.Writer, t Text) error {
 	out := bufio.NewWriter(w)
 	width := max(60, t.Width)
@@ -102,8 +101,6 @@ func (l Line) detail() string {
 	return strings.Join(parts, " · ")
 }
 
-func (l Line) distinct() int { return len(largest(l.Checks)) }
-
 func at(list []string, i int) string {
 	if i < len(list) {
 		return list[i]
@@ -118,8 +115,7 @@ func (t Text) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks a text between words into lines of at most width columns, 0: of any; a
-// longer word has a line of its own.
+// Wrap breaks a text between words into lines of at most width columns, 0: of any; a longer word has a line of its own.
 func Wrap(text string, width int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		last := len(lines) - 1
@@ -132,8 +128,7 @@ func Wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// WriteTotals writes how many rows of every paper have which verdict, and below it the
-// same of every entry in words.
+// WriteTotals writes how many rows of every paper have which verdict, and below it the same of every entry in words.
 func (l *Ledger) WriteTotals(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads := [2][]string{{"rows"}, {""}}
@@ -267,7 +262,7 @@ func (l Line) Check() string {
 		return ""
 	}
 	more := ""
-	if n := l.distinct() - 1; n > 0 {
+	if n := len(largest(l.Checks)) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	return fmt.Sprintf("%s, %s scale: %s%s", l.Best.Entry, l.Best.Scale, l.Best.Name, more)

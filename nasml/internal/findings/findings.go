@@ -6,9 +6,8 @@
 // assumptions, the paper's own arithmetic, or a comparison with the program. A number
 // that this library fails to reproduce is no finding: it "does not hold".
 //
-// A claim that fails is the paper's error if [OfClaim] finds it; otherwise it is this
-// library's, or one of scale. The package imports nothing of ours, so that ledger,
-// pages and notebooks can all use it.
+// A claim that fails is the paper's error if [OfClaim] finds it; otherwise it is this library's, or one of scale. The
+// package imports nothing of ours, so that ledger, pages and notebooks can all use it.
 package findings
 
 import (
@@ -47,8 +46,7 @@ type Finding struct {
 	// Rows are the rows of the ledger whose failure it explains. A row can be
 	// judged by other checks too, which fail for other reasons: see Claims.
 	Rows []string
-	// Claims are the claims of entries that fail because of the error, and not
-	// because of this library.
+	// Claims are the claims of entries that fail because of the error, and not because of this library.
 	Claims []Claim
 }
 

@@ -1,6 +1,5 @@
-// Package forecast says what searches and trainings of networks of cells will cost
-// before anything of them is compiled: time and peak memory on this machine's
-// processors, and time on a GPU that papers name.
+// Package forecast says what searches and trainings of networks of cells will cost before anything of them is compiled:
+// time and peak memory on this machine's processors, and time on a GPU that papers name.
 package forecast
 
 import (
@@ -87,9 +86,8 @@ func trainingSeconds(s training.Settings, net *supernet.CellNet, train, test int
 		passes*float64(net.MultiplyAdds())*secondsPerProduct/math.Pow(float64(runtime.NumCPU()), 0.85)
 }
 
-// String is what a title ends with, ", about 2 h and 1.1 GB on this machine's
-// processors, or 10 min on a GTX 1080 Ti by the times that its papers report
-// (forecast)"; of a GPU of this machine's the named one alone, by which a reader can
+// String is what a title ends with, ", about 2 h and 1.1 GB on this machine's processors, or 10 min on a GTX 1080 Ti by
+// the times that its papers report (forecast)"; of a GPU of this machine's the named one alone, by which a reader can
 // judge; empty for less than five minutes, and where nothing is known.
 func (c Cost) String() string {
 	const papers = " on " + gpu + " by the times that its papers report"

@@ -1,6 +1,5 @@
-// Package gallery shows every figure, table and theorem as the shipped records have
-// it: as static pages, as the notebook that JupyterLab opens first, and as the tables of
-// the README and of the guide. It runs no trial.
+// Package gallery shows every figure, table and theorem as the shipped records have it: as static pages, as the
+// notebook that JupyterLab opens first, and as the tables of the README and of the guide. It runs no trial.
 package gallery
 
 import (

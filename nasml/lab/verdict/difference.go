@@ -14,9 +14,8 @@ import (
 type Difference struct {
 	runs.Summary // of a − b
 
-	// Detectable is the smallest true difference that so many runs, as scattered as these,
-	// tell from 0 in at least Power of all repetitions. It is 0 where the differences do
-	// not scatter at all.
+	// Detectable is the smallest true difference that so many runs, as scattered as these, tell from 0 in at least
+	// Power of all repetitions. It is 0 where the differences do not scatter at all.
 	Detectable float64
 
 	of   string // the runs in words: "5 seeds", "5 and 500 runs"
@@ -26,9 +25,8 @@ type Difference struct {
 // Power is how often a difference of [Difference].Detectable is seen.
 const Power = 0.8
 
-// Paired compares runs with the same seeds, pair by pair, with Student's interval of the
-// mean of aᵢ − bᵢ, see [runs.MeanDiff]. It returns an error if the lengths differ or if
-// there are fewer than two pairs.
+// Paired compares runs with the same seeds, pair by pair, with Student's interval of the mean of aᵢ − bᵢ, see
+// [runs.MeanDiff]. It returns an error if the lengths differ or if there are fewer than two pairs.
 func Paired(a, b []float64, confidence float64) (Difference, error) {
 	s, err := runs.MeanDiff(a, b, confidence)
 	if err != nil {
@@ -91,9 +89,8 @@ func detectable(se, nu, confidence float64) float64 {
 	return se * hi
 }
 
-// Words says which method is ahead, or that these runs do not tell, and what so many runs
-// cannot see: "EG with momentum is 1.3 points above DARTS (95 % CI 0.4 to 2.2; 5 seeds,
-// paired). …".
+// Words says which method is ahead, or that these runs do not tell, and what so many runs cannot see: "EG with momentum
+// is 1.3 points above DARTS (95 % CI 0.4 to 2.2; 5 seeds, paired). …".
 func (d Difference) Words(a, b, unit string) string {
 	interval := fmt.Sprintf("(%.3g %% CI %s to %s; %s, %s)", 100*d.Confidence, short(float64(d.Lo)),
 		short(float64(d.Hi)), d.of, d.test)
@@ -115,8 +112,7 @@ func (d Difference) blind(unit string) string {
 		unit, 100*Power)
 }
 
-// short is a number with two digits behind the point or, where it is smaller than that,
-// with two digits.
+// short is a number with two digits behind the point or, where it is smaller than that, with two digits.
 func short(x float64) string {
 	if x != 0 && math.Abs(x) < 0.1 {
 		return fmt.Sprintf("%.2g", x)
@@ -124,8 +120,7 @@ func short(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// Ahead judges that a is above b by their difference, and says in the claim's note what
-// [Difference.Words] does.
+// Ahead judges that a is above b by their difference, and says in the claim's note what [Difference.Words] does.
 func Ahead(c runs.Claim, d Difference, err error, a, b, unit string) runs.Claim {
 	if err != nil {
 		return NotRun(c, err.Error())
@@ -144,9 +139,8 @@ type Distance struct {
 	Signed float64 // mean of yᵢ − pᵢ: above 0 where ours lies above
 }
 
-// CurveDistance compares a curve with a published one, point by point: y[i] and published[i]
-// are at x[i]. Of curves of different length the common beginning counts; if there
-// is none, Points is 0.
+// CurveDistance compares a curve with a published one, point by point: y[i] and published[i] are at x[i]. Of curves of
+// different length the common beginning counts; if there is none, Points is 0.
 func CurveDistance(x, y, published []float64) Distance {
 	var d Distance
 	for i := range min(len(x), len(y), len(published)) {
@@ -243,9 +237,8 @@ func SameMean(c runs.Claim, ours runs.Summary, err error, paper Printed, confide
 	return c
 }
 
-// Apart is how many standard errors our mean and a printed one lie apart, and the
-// number that n such comparisons together do not exceed at a confidence where all
-// means are the same.
+// Apart is how many standard errors our mean and a printed one lie apart, and the number that n such comparisons
+// together do not exceed at a confidence where all means are the same.
 func Apart(ours runs.Summary, paper Printed, confidence float64, n int) (errors, most float64, err error) {
 	d, err := ours.Minus(paper.summary(), confidence)
 	if err != nil {
@@ -258,9 +251,8 @@ func Apart(ours runs.Summary, paper Printed, confidence float64, n int) (errors,
 	return beyond / float64(d.Std), distuv.UnitNormal.Quantile((1 + Family(confidence, n)) / 2), nil
 }
 
-// Descending judges that the means of independent samples fall from one to the next, as a
-// table's order says: the lowest interval of the steps, at the confidence of a [Family] of
-// them, has to lie above 0.
+// Descending judges that the means of independent samples fall from one to the next, as a table's order says: the
+// lowest interval of the steps, at the confidence of a [Family] of them, has to lie above 0.
 func Descending(c runs.Claim, names []string, samples [][]float64, confidence float64) runs.Claim {
 	c.Paper = 0
 	if len(samples) < 2 || len(names) != len(samples) {

@@ -15,9 +15,8 @@ import (
 type Share struct {
 	Yes, Of    float64
 	Confidence float64
-	// Alike is how many cases come from one draw and are not independent of each
-	// other; 0 and 1 stand for independent cases. The interval takes those of one
-	// draw for one case: it is then wider than it need be.
+	// Alike is how many cases come from one draw and are not independent of each other; 0 and 1 stand for independent
+	// cases. The interval takes those of one draw for one case: it is then wider than it need be.
 	Alike float64
 }
 
@@ -27,9 +26,8 @@ func (s Share) Add(yes, of float64) Share {
 	return s
 }
 
-// Bounds are the share and the interval of Clopper and Pearson (1934), which
-// covers at least at its confidence whatever the share is: each end is the share
-// at which so few or so many have half of the remaining probability,
+// Bounds are the share and the interval of Clopper and Pearson (1934), which covers at least at its confidence whatever
+// the share is: each end is the share at which so few or so many have half of the remaining probability,
 //
 //	lo = B⁻¹(α/2; y, n−y+1),   hi = B⁻¹(1−α/2; y+1, n−y) .
 //
@@ -80,8 +78,7 @@ func (s Share) Above(c runs.Claim, bound float64) runs.Claim {
 	return opposite(Interval(allowed(c, "above", bound), math.Inf(-1), bound))
 }
 
-// AtMost judges that the share is at most a bound, such as the probability that
-// a theorem allows.
+// AtMost judges that the share is at most a bound, such as the probability that a theorem allows.
 func (s Share) AtMost(c runs.Claim, bound float64) runs.Claim {
 	c.Paper = runs.Number(bound)
 	if s.Of == 0 {

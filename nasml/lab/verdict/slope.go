@@ -10,9 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Slope is the exponent of a power law, the slope of log y over log x by least
-// squares. It returns an error if there are fewer than two different x, or if
-// a number is not positive and has no logarithm.
+// Slope is the exponent of a power law, the slope of log y over log x by least squares. It returns an error if there
+// are fewer than two different x, or if a number is not positive and has no logarithm.
 func Slope(x, y []float64) (float64, error) {
 	if len(x) < 2 || len(x) != len(y) {
 		return 0, fmt.Errorf("a slope needs two points or more, there are %d x and %d y", len(x), len(y))
@@ -44,9 +43,8 @@ func Slopes(x []float64, curves [][]float64, confidence float64) (runs.Summary, 
 	return runs.Summarize(each, confidence)
 }
 
-// SlopeOfMeans summarizes the slope of means over x: curves[seed][point] are
-// averaged over seeds, which a rate of expectations speaks of, and the interval
-// is the jackknife's.
+// SlopeOfMeans summarizes the slope of means over x: curves[seed][point] are averaged over seeds, which a rate of
+// expectations speaks of, and the interval is the jackknife's.
 func SlopeOfMeans(x []float64, curves [][]float64, confidence float64) (runs.Summary, error) {
 	return Jackknife(curves, confidence, func(means []float64) (float64, error) { return Slope(x, means) })
 }
@@ -122,14 +120,12 @@ func PooledSlope(x, y [][]float64) (float64, error) {
 	return sxy / sxx, nil
 }
 
-// Correlations summarizes correlations of independent seeds on Fisher's scale
-// z = atanh ρ, where their distribution is nearly normal, and gives mean and
-// interval back as correlations,
+// Correlations summarizes correlations of independent seeds on Fisher's scale z = atanh ρ, where their distribution is
+// nearly normal, and gives mean and interval back as correlations,
 //
 //	tanh(z̄ ± t_{n−1,(1+c)/2} · s_z/√n) ,
 //
-// which never leave (−1, 1). The deviation is that of the correlations. It is an
-// error if one is not within (−1, 1).
+// which never leave (−1, 1). The deviation is that of the correlations. It is an error if one is not within (−1, 1).
 func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
 	z, err := Fisher(rho)
 	if err != nil {
