@@ -224,7 +224,9 @@ func (f found) judgeStart(c lab.Claim, n int) runs.Claim {
 	if len(starts) == 0 {
 		return c.NotRun("no search was run")
 	}
-	furthest := slices.MaxFunc(starts, func(a, b float64) int { return cmp.Compare(math.Abs(a-want), math.Abs(b-want)) })
+	furthest := slices.MaxFunc(starts, func(a, b float64) int {
+		return cmp.Compare(math.Abs(a-want), math.Abs(b-want))
+	})
 	return verdict.Exactly(c.Noting("ours is the seed furthest from it").Claim, furthest, want, 1e-4)
 }
 

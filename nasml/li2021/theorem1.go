@@ -123,7 +123,9 @@ var theorem1Variants = []struct{ part, iterate, label string }{
 // theorem1Problems are the numbers of steps and E Δ of Algorithm 1, a row a problem, over ε.
 func theorem1Problems(r *theorem1) (steps, delta [][]float64) {
 	gs := r.Part("random")
-	delta = study.Map(gs, func(g lab.Group[algorithm1.Trial]) []float64 { return means(study.Rows(g.Records, "random")) })
+	delta = study.Map(gs, func(g lab.Group[algorithm1.Trial]) []float64 {
+		return means(study.Rows(g.Records, "random"))
+	})
 	return study.Columns(gs.Lists("steps")), study.Columns(delta)
 }
 

@@ -182,7 +182,7 @@ func Read(ctx context.Context, o Options) (*Ledger, error) {
 	}
 	rows := slices.DeleteFunc(slices.Clone(all), func(r Row) bool { return !o.has(r) })
 	if len(rows) == 0 {
-		papers := slices.Compact(study.Map(all, func(r Row) string { return r.Paper })) // rows are listed paper by paper
+		papers := slices.Compact(study.Map(all, func(r Row) string { return r.Paper })) // which are in order
 		return nil, catalog.Usagef("no paper is like %q: take one of %s", o.Paper, strings.Join(papers, ", "))
 	}
 	if err := registered(rows); err != nil {
