@@ -1,6 +1,5 @@
-// Package catalog is the list of the figures, tables and theorems that the
-// project reproduces. Each is registered once, by its paper's package, for the
-// command, the tests and the gallery.
+// Package catalog is the list of the figures, tables and theorems that the project reproduces. Each is registered once,
+// by its paper's package, for the command, the tests and the gallery.
 package catalog
 
 import (
@@ -15,9 +14,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Scales at which every entry can be run: minutes on two cores, or the
-// paper's own setting. Large is one between them, where the paper's own is out
-// of reach: not every entry has it.
+// Scales at which every entry can be run: minutes on two cores, or the paper's own setting. Large is one between them,
+// where the paper's own is out of reach: not every entry has it.
 const (
 	Quick = "quick"
 	Paper = "paper"
@@ -70,8 +68,7 @@ type Entry struct {
 	Notebook string `json:"notebook"` // path below the checkout; empty: none, of a figure of another module
 	Cost     Cost   `json:"cost"`
 
-	// Shipped are the settings of which the project ships all trials: what is
-	// drawn at once on any machine.
+	// Shipped are the settings of which the project ships all trials: what is drawn at once on any machine.
 	Shipped []Setting `json:"-"`
 
 	// Settings judges, without a run, that the paper's scale has the settings that
@@ -149,9 +146,8 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 	entries[e.ID] = e
 }
 
-// ScaleOf is the scale whose preset the parameters of some entry are, field by
-// field but for StoredOnly and View, which change no number; empty where they are
-// none, because some were set.
+// ScaleOf is the scale whose preset the parameters of some entry are, field by field but for StoredOnly and View, which
+// change no number; empty where they are none, because some were set.
 func ScaleOf(params any) string {
 	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
 		copied := reflect.New(v.Type()).Elem()
@@ -173,9 +169,8 @@ func ScaleOf(params any) string {
 	return ""
 }
 
-// Of returns the entry that gave a result, and the scale whose preset its parameters
-// are: empty if some were set, or if it has no field Params. Entries that share a type
-// of result are told apart by the name of the picture.
+// Of returns the entry that gave a result, and the scale whose preset its parameters are: empty if some were set, or if
+// it has no field Params. Entries that share a type of result are told apart by the name of the picture.
 func Of(r Result) (e Entry, scale string, ok bool) {
 	var of []Entry
 	for _, e := range All() {
@@ -198,8 +193,7 @@ func Of(r Result) (e Entry, scale string, ok bool) {
 	return of[len(of)-1], scale, true
 }
 
-// preset is a deep copy of a scale's parameters, so that an assignment to a
-// slice of it does not change the preset.
+// preset is a deep copy of a scale's parameters, so that an assignment to a slice of it does not change the preset.
 func preset[P any](presets []Preset[P], scale string) (P, error) {
 	var known []string
 	for _, p := range presets {
@@ -218,8 +212,7 @@ func All() []Entry {
 	return slices.SortedFunc(maps.Values(entries), func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// Lookup finds an entry. If there is none the *UsageError names those that
-// resemble id, or all.
+// Lookup finds an entry. If there is none the *UsageError names those that resemble id, or all.
 func Lookup(id string) (Entry, error) {
 	if e, ok := entries[id]; ok {
 		return e, nil
@@ -240,8 +233,7 @@ func Lookup(id string) (Entry, error) {
 }
 
 // misspelt are the known names that fewest letters change into id, two at most.
-func misspelt(id string, known []string) []string {
-	var nearest []string
+func misspelt(id string, known []string) (nearest []string) {
 	least := 2
 	for _, k := range known {
 		switch d := edits(strings.ToLower(id), strings.ToLower(k)); {
@@ -300,9 +292,8 @@ func (e Entry) Run(ctx context.Context, scale string, set []string) (_ Result, e
 	return e.run(runs.WithScale(ctx, scale), p)
 }
 
-// RunPart is [Entry.Run] under a part, of which only the trials count. What the
-// entry makes of trials that are elsewhere is worth nothing, be it a result, an
-// error or a panic, which becomes an error; that of the trials is p.Err.
+// RunPart is [Entry.Run] under a part, of which only the trials count. What the entry makes of trials that are
+// elsewhere is worth nothing, be it a result, an error or a panic, which becomes an error; that of the trials is p.Err.
 func (e Entry) RunPart(ctx context.Context, p *runs.Part, scale string, set []string) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -311,4 +302,27 @@ func (e Entry) RunPart(ctx context.Context, p *runs.Part, scale string, set []st
 	}()
 	_, err = e.Run(runs.WithPart(ctx, p), scale, set)
 	return err
+}
+
+// Work is a paper of which there are entries.
+type Work struct {
+	Title string
+	URL   string // empty: no public address is known
+}
+
+// Works are the papers by what Entry.Paper calls them. Another module adds those of its figures.
+var Works = map[string]Work{
+	"Khodak+ 2020": {
+		"A Simple Setting for Understanding Neural Architecture Search with Weight-Sharing",
+		"https://www.automl.org/wp-content/uploads/2020/07/AutoML_2020_paper_46.pdf",
+	},
+	"Li+ 2021": {
+		"Geometry-Aware Gradient Algorithms for Neural Architecture Search",
+		"https://arxiv.org/abs/2004.07802",
+	},
+	"Oymak+ 2021": {
+		"Generalization Guarantees for Neural Architecture Search with Train-Validation Split",
+		"https://arxiv.org/abs/2104.14132",
+	},
+	"Roberts+": {"Understanding Neural Architecture Search by its Architecture Parameters", ""},
 }

@@ -23,7 +23,7 @@ const ForceEnv = "NASML_FORCE"
 // other side is the largest of the other sides. Numbers of repetitions have a series, numbers of seeds have records.
 func Fits(id string, params any) error {
 	e, ok := entries[id]
-	if stored, isBool := optionOf(params, "StoredOnly").(bool); isBool && stored {
+	if Option[bool](params, "StoredOnly") {
 		return nil
 	}
 	if has := memory.Has(); ok && os.Getenv(ForceEnv) == "" && !math.IsInf(has, 1) {
@@ -47,14 +47,14 @@ func Enough(trials int) {
 	}
 }
 
-// optionOf is a field of parameters, nil where they have none of that name.
-func optionOf(params any, name string) any {
+// Option is a field of parameters, zero if they have none of that name and type.
+func Option[V any](params any, name string) (value V) {
 	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
-		if at, ok := find(v, name); ok && !at.vary.IsValid() {
-			return at.field.Interface()
+		if f := v.FieldByName(name); f.IsValid() {
+			value, _ = f.Interface().(V)
 		}
 	}
-	return nil
+	return value
 }
 
 // need is a forecast of memory.
@@ -243,7 +243,6 @@ func settingsOf(vary reflect.Value) (settings reflect.Value) {
 	return settings
 }
 
-// gigabytes is a size of memory in words.
 func gigabytes(bytes float64) string { return short(max(1, math.Round(bytes/1e9))) + " GB" }
 
 // short is a whole number with at most three digits that count: 16,000,000.

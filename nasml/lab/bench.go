@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
@@ -50,7 +52,6 @@ type Job[T any] struct {
 	groups   []int // of each
 }
 
-// one is a seed of a group.
 type one struct {
 	group int
 	seed  uint64
@@ -108,13 +109,10 @@ func seedsOf[T any](gs Groups[T]) (all []one) {
 	return all
 }
 
-// records reads or computes batches of trials.
 func (b Bench[T]) records(ctx context.Context, gs Groups[T], batches [][]one) ([][]*runs.Record, error) {
 	cases := make([][]study.Case, len(batches))
 	for i, batch := range batches {
-		for _, o := range batch {
-			cases[i] = append(cases[i], b.caseOf(gs[o.group], o.seed))
-		}
+		cases[i] = b.casesOf(gs, batch)
 	}
 	if b.Batch == nil {
 		records, err := b.Study.Run(ctx, cases[0])
@@ -146,10 +144,7 @@ func (b Bench[T]) missing(ctx context.Context, gs Groups[T], all []one) (missing
 	if err != nil {
 		return nil, 0, err
 	}
-	cases := make([]study.Case, len(all))
-	for i, o := range all {
-		cases[i] = b.caseOf(gs[o.group], o.seed)
-	}
+	cases := b.casesOf(gs, all)
 	forecast := b.Forecasts(store, cases)
 	for i, o := range all {
 		if stored[0][i] == nil {
@@ -192,7 +187,10 @@ func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 	return 0
 }
 
-// caseOf is a seed of a group.
+func (b Bench[T]) casesOf(gs Groups[T], seeds []one) []study.Case {
+	return study.Map(seeds, func(o one) study.Case { return b.caseOf(gs[o.group], o.seed) })
+}
+
 func (b Bench[T]) caseOf(g Group[T], seed uint64) study.Case {
 	c := study.Case{Params: g.Trial, Seed: seed, Label: g.Part}
 	if s, ok := any(g.Trial).(fmt.Stringer); ok {
@@ -228,3 +226,85 @@ func set[V, T any](value *V, of func(T) V, t T) {
 		*value = of(t)
 	}
 }
+
+// Seed is one seed of a search or a training, with its checkpoint: Load, Save and SaveEvery are those of
+// search.Options and training.Options.
+type Seed[T any] struct {
+	Trial     T
+	Seed      uint64
+	Pace      *Pace
+	Load      func() (io.ReadCloser, error)
+	Save      func(write func(io.Writer) error) error
+	SaveEvery time.Duration
+}
+
+// SaveEvery is the time between two checkpoints: what a search or training loses that is killed.
+var SaveEvery = runs.Interval(20 * time.Second)
+
+// Each makes a bench compute its trials one after the other. What open returns, such as a compiled supernet, serves
+// all seeds of a trial; it is closed before that of the next trial is opened.
+func Each[T any, R interface{ Close() }](
+	b *Bench[T], open func(ctx context.Context, s Seed[T]) (R, error),
+	run func(ctx context.Context, opened R, s Seed[T]) (trial.Result, error),
+) {
+	var opened R
+	group, end := -1, func() {}
+	b.MaxBatch, b.Close = 1, func() { end() }
+	b.Batch = func(ctx context.Context, job Job[T]) error {
+		s := Seed[T]{
+			Trial: job.Of[0], Seed: job.Trials[0].Seed, Pace: &Pace{Progress: job.Progress, Units: job.Units[0]},
+			Load: job.LoadTelling(job.Progress), Save: job.Save, SaveEvery: SaveEvery,
+		}
+		if group != job.groups[0] {
+			end()
+			group, end = -1, func() {}
+			var err error
+			if opened, err = open(ctx, s); err != nil {
+				return fmt.Errorf("seed %d: %w", s.Seed, err)
+			}
+			group, end = job.groups[0], opened.Close
+		}
+		result, err := run(ctx, opened, s)
+		if err == nil {
+			err = job.Done(0, result)
+		}
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", s.Seed, err)
+		}
+		s.Pace.End("")
+		return nil
+	}
+}
+
+// Amount is [study.Study.Amount] by the settings K in a trial's key.
+func Amount[K any](of func(K) float64) func(params json.RawMessage) float64 {
+	return func(params json.RawMessage) float64 {
+		var key K
+		if err := json.Unmarshal(params, &key); err != nil {
+			return 0
+		}
+		return of(key)
+	}
+}
+
+// Pace counts the units of a search or training under way, which are of about equal time over its epochs.
+type Pace struct {
+	Progress runs.Progress
+	Units    int // in all
+	booked   int
+	begun    bool
+}
+
+// At is after so many steps of an epoch, from 0. What a checkpoint brought along says nothing about the pace.
+func (p *Pace) At(epoch, epochs, step, steps int, note string) {
+	now := int(float64(p.Units) * (float64(epoch) + float64(step)/float64(steps)) / float64(epochs))
+	if !p.begun {
+		p.begun, p.booked = true, max(0, now-max(1, p.Units/epochs/steps))
+		p.Progress.Skip(p.booked)
+	}
+	p.Progress.Step(max(0, now-p.booked), note)
+	p.booked = max(p.booked, now)
+}
+
+// End counts what is left.
+func (p *Pace) End(note string) { p.Progress.Step(p.Units-p.booked, note) }

@@ -4,37 +4,7 @@
 //
 // # An entry
 //
-//	type Figure1Params struct {
-//		Sides      []int   `validate:"min=1,unique,dive,gte=1"` // of the squares
-//		Seeds      int     `validate:"gte=1"`
-//		Confidence float64 `validate:"gt=0.5,lt=1"`
-//	}
-//
-//	var Figure1 = lab.Declare(lab.Entry[Figure1Params, areas.Square]{
-//		Of: paper, Name: "figure1", Kind: lab.Figure, Source: "Figure 1", Notebook: "figure1",
-//		Title: "Areas of squares", Cost: catalog.Cost{Quick: "a second", Paper: "a second"},
-//		Quick: Figure1Quick, Paper: Figure1Paper, Code: squareKind,
-//		Trials: func(p Figure1Params) (gs lab.Groups[areas.Square]) {
-//			for _, side := range p.Sides {
-//				gs.Add("square", p.Seeds, areas.Square{Side: side})
-//			}
-//			return gs
-//		},
-//		Draw: func(r *figure1, f *lab.Picture) {
-//			gs := r.Part("square")
-//			f.Row(plots.Panel{Series: []plots.Series{r.Curve("area", gs.X(side), gs.Lists("area"))}})
-//			f.Say("Mean of %d seeds.", r.Params.Seeds)
-//		},
-//		Claims: func(r *figure1) []runs.Claim {
-//			areas := r.Part("square").Where(unit).Values("area")
-//			return []runs.Claim{r.Claim("[F1] the unit square").Mean(areas).Near(1, 0.1)}
-//		},
-//	})
-//
-//	type figure1 = lab.Result[Figure1Params, areas.Square]
-//
-// The example leaves out the paper, the arithmetic and the imports. .github/CONTRIBUTING.md has a whole file, under "A
-// figure of your own, in full".
+// .github/CONTRIBUTING.md has a whole file, under "A figure of your own, in full".
 //
 // Declare returns the function that runs the entry: a reader calls notebook.Run(mypaper.Figure1, p), and the command
 // knows it as "mypaper/figure1".
@@ -69,11 +39,10 @@
 // [Entry.Bench] opens data and a device. Its Study says what a record is filed under (ID) and what computes it (Code),
 // where that is not the entry. Batch computes trials in one graph: together those of one Together, one job each with a
 // checkpoint of its own. [Each] makes a job of every trial, for searches and trainings, which save checkpoints and keep
-// what they compile for the next seed.
-// By gives each task or part a bench of its own. Facts carries to the picture what only the data know.
-// [Entry.Compute] is for groups that come from elsewhere; it calls [Bench.Compute] itself, whose Study then has all
-// fields set, by [Result.Study] or otherwise, and fills Groups and Facts of the result. Without that T may carry what a
-// picture needs beside the key.
+// what they compile for the next seed. By gives each task or part a bench of its own. Facts carries to the picture what
+// only the data know. [Entry.Compute] is for groups that come from elsewhere; it calls [Bench.Compute] itself, whose
+// Study then has all fields set, by [Result.Study] or otherwise, and fills Groups and Facts of the result. Without that
+// T may carry what a picture needs beside the key.
 //
 // # Pitfalls
 //

@@ -52,8 +52,7 @@ const quickTrainingCost = "a quarter of a minute each on two cores, and as long 
 
 // quickTraining is for two cores: five cells on 16×16 pixels.
 var quickTraining = TrainParams{
-	Preset: "quick", Epochs: 6,
-	Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
+	Preset: "quick", Epochs: 6, Examples: 1000, TestExamples: 1000, Seeds: 2, Confidence: 0.95,
 }
 
 // paperTraining is Appendix C.1.2: ten seeds of 600 epochs. It was not run.
@@ -90,14 +89,12 @@ func (p TrainParams) changes(set string) []string {
 	if p.Vary == nil {
 		return nil
 	}
-	preset := p
-	preset.Vary = nil
-	before, _ := preset.settings(set)
 	s, _ := p.settings(set)
+	p.Vary = nil
+	before, _ := p.settings(set)
 	return study.Differences(before, s)
 }
 
-// say states the scale of trainings, their images, and what Vary changed.
 func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
 	f.Say("%s", p.caption(x, images))
 	if x != nil {
@@ -105,7 +102,6 @@ func (p TrainParams) say(f *lab.Picture, x *examples, images string) {
 	}
 }
 
-// reduced reports whether trainings are not the paper's.
 func (p TrainParams) reduced(set string) bool {
 	s, err := p.settings(set)
 	as := func(preset map[string]training.Settings) bool { return len(training.Differences(s, preset[set])) == 0 }
@@ -272,16 +268,13 @@ func (p TrainParams) cells(set string, genotypes []named) ([]cell, error) {
 
 // ownOperations maps the operations of a genotype that are not nasml's to what they compute, for the key of a trial.
 func ownOperations(g supernet.Genotype) (map[string]string, error) {
-	var own map[string]string
+	own := map[string]string{}
 	for _, op := range operationsOf(g) {
 		key, err := supernet.OperationKey(op)
 		if err != nil {
 			return nil, err
 		}
 		if key != op {
-			if own == nil {
-				own = map[string]string{}
-			}
 			own[op] = key
 		}
 	}
@@ -366,7 +359,6 @@ func train(ctx context.Context, t *training.Trainer, s lab.Seed[cell]) (trial.Re
 	})
 }
 
-// errorsOf are test errors in percent.
 func errorsOf(records []*runs.Record, value string) []float64 {
 	return percents(study.Values(records, value))
 }
@@ -395,18 +387,17 @@ func (p TrainParams) caption(x *examples, images string) string {
 	return text + "."
 }
 
-func (p TrainParams) imagesOf(set data.Name) string {
-	images := "all training images"
-	if p.Examples > 0 {
-		images = fmt.Sprintf("%d images", p.Examples)
+// imagesOf says how many images of a set there are: "4000 images of CIFAR-10".
+func imagesOf(examples int, set string) string {
+	if examples > 0 {
+		return fmt.Sprintf("%d images of %s", examples, set)
 	}
-	return images + " of " + strings.ToUpper(string(set))
+	return "all training images of " + set
 }
 
 // missing stands for a number that was not computed.
 var missing = plots.Entry{Text: "not run", Grey: true}
 
-// errorEntries are mean and best of the test errors of a cell, in percent.
 func errorEntries(records []*runs.Record, value string) (mean, best plots.Entry) {
 	values := errorsOf(records, value)
 	if len(values) == 0 {
@@ -416,7 +407,6 @@ func errorEntries(records []*runs.Record, value string) (mean, best plots.Entry)
 	return plots.Entry{Text: plusMinus(m, std)}, plots.Entry{Text: fmt.Sprintf("%.2f", slices.Min(values))}
 }
 
-// printed is a number of the paper, or "–" if it is 0.
 func printed(format string, x float64) plots.Entry {
 	if x == 0 {
 		return plots.Entry{Text: "–", Grey: true}
@@ -424,7 +414,6 @@ func printed(format string, x float64) plots.Entry {
 	return plots.Entry{Text: fmt.Sprintf(format, x), Grey: true}
 }
 
-// printedError is a mean of the paper with its deviation.
 func printedError(n number) plots.Entry {
 	if n.mean == 0 {
 		return printed("", 0)

@@ -1,12 +1,19 @@
 package li2021
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
@@ -58,7 +65,6 @@ func (p Figure1Params) compute(ctx context.Context, title string, r *figure1) (e
 	return err
 }
 
-// bySpace are the rows of each search space.
 func bySpace(r *figure1) [][]found {
 	return study.By(searched(r.Groups), func(f found) string { return f.settings.Space })
 }
@@ -82,7 +88,6 @@ func drawFigure1(r *figure1, f *lab.Picture) {
 	sayEntropies(r, f)
 }
 
-// entropiesPanel has the rows of a space.
 func entropiesPanel(r *figure1, rows []found) plots.Panel {
 	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of $θ$ (nats)"}}
 	if len(bySpace(r)) > 1 {
@@ -143,7 +148,6 @@ func (f found) publishedEntropy(epochs int) (x, y []float64) {
 	return x, y
 }
 
-// paperEntropy is that curve as drawn, if there is one.
 func (f found) paperEntropy(epochs int) []plots.Series {
 	x, y := f.publishedEntropy(epochs)
 	if len(x) == 0 {
@@ -164,7 +168,6 @@ func (f found) distance() verdict.Distance {
 	return verdict.CurveDistance(x, ours, theirs)
 }
 
-// longest is the number of epochs of the longest search that was run.
 func longest(rows []found) int {
 	most := 0
 	for _, f := range rows {
@@ -173,4 +176,319 @@ func longest(rows []found) int {
 		}
 	}
 	return most
+}
+
+// figure1Claim is a claim about a row, with its source in the paper.
+func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
+	c := r.Claim(format, args...)
+	panel := map[string]string{"": "right", "nasbench201": "right", "darts": "left", "1shot1-s1": "middle"}[w.space()]
+	if panel == "" {
+		return c.From("Section 4.1")
+	}
+	return c.From("Section 4.1 and Figure 1 (" + panel + ")")
+}
+
+// judgeFigure1 judges accuracies and distances from the paper's curves at the paper's scale only.
+func judgeFigure1(r *figure1) []runs.Claim {
+	rows := searched(r.Groups)
+	claims := judgeStarts(r)
+	pairs := pairs(rows)
+	for _, p := range pairs {
+		claims = append(claims, judgeBelow(r, p[0], p[1], len(pairs)), judgeDrop(r, p[0], p[1], len(pairs)))
+	}
+	for _, f := range rows {
+		if x, _ := f.publishedEntropy(1); len(x) == 0 {
+			continue
+		}
+		claims = append(claims, f.distance().Claim(figure1Claim(r, f.row,
+			"own: %s: distance of our mean entropy from the paper's curve, nats", f.row.named()).Claim, "epoch"))
+		claims = append(claims, judgeAudit(r, f)...)
+	}
+	return slices.Concat(claims, judgeSecondOrder(r), judgeGradients(r))
+}
+
+func judgeStarts(r *figure1) (claims []runs.Claim) {
+	for _, f := range searched(r.Groups) {
+		n := f.blocks[0].Options
+		c := figure1Claim(r, f.row, "own: %s: entropy starts at ln %d", f.row.named(), n)
+		claims = append(claims, f.judgeStart(c, n))
+	}
+	return claims
+}
+
+// judgeStart compares the first entropy of operations with ln n, on the seed furthest from it.
+func (f found) judgeStart(c lab.Claim, n int) runs.Claim {
+	want := math.Log(float64(n))
+	c.Paper, c.Tolerance = runs.Number(want), 1e-4
+	starts := f.column("entropy", 0)
+	if len(starts) == 0 {
+		return c.NotRun("no search was run")
+	}
+	furthest := slices.MaxFunc(starts, func(a, b float64) int {
+		return cmp.Compare(math.Abs(a-want), math.Abs(b-want))
+	})
+	return verdict.Exactly(c.Noting("ours is the seed furthest from it").Claim, furthest, want, 1e-4)
+}
+
+// pairs are the compared rows: a method and GAEA with it.
+func pairs(rows []found) (all [][2]found) {
+	for _, f := range rows {
+		for _, g := range rows {
+			if f.row.on("gaea-"+f.row.search()) == g.row {
+				all = append(all, [2]found{f, g})
+			}
+		}
+	}
+	return all
+}
+
+// publishedAudit are the validation accuracies of supernets before and after discretisation, in percent (Section 4.1),
+// with the ids of their claims.
+var publishedAudit = map[row][2]struct {
+	id       string
+	accuracy float64
+}{
+	"pc-darts@darts": {{"LI035", 72.17}, {"LI036", 15.27}}, "gaea-pc-darts@darts": {{"LI037", 75.07}, {"LI038", 33.23}},
+}
+
+const ownScale = "another scale than the paper's: not judged"
+
+// judgeAudit compares the accuracy of the supernet at the last epoch, before and after discretisation, at the paper's
+// settings or its code's.
+func judgeAudit(r *figure1, f found) (claims []runs.Claim) {
+	for i, of := range []struct{ what, series string }{{"before", "supernet"}, {"after", "discrete"}} {
+		paper, ok := publishedAudit[f.row]
+		if !ok {
+			return nil
+		}
+		c := r.Claim("[%s] %s: accuracy of the supernet %s discretisation, percent", paper[i].id, f.row.named(),
+			of.what).Family(2 * len(publishedAudit))
+		judged := c.Of(runs.Summarize(percents(f.column(of.series, -1)), c.Confidence)).Near(paper[i].accuracy, 5)
+		if r.Params.reduced() {
+			judged.Holds, judged.Note = runs.NotKnown, ownScale
+		}
+		claims = append(claims, judged)
+	}
+	return claims
+}
+
+// judgeBelow compares the entropies of a pair epoch by epoch; the least clear epoch decides the claim.
+func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
+	ids := map[string]string{supernet.NASBench201.Name: "LI034 RO019", supernet.DARTS.Name: "LI032"}
+	c := figure1Claim(r, base.row, "%s", listed(ids[base.settings.Space],
+		"entropy of "+gaea.row.named()+" below "+base.row.title()+" from epoch 2 on")).Says(0).
+		Noting("ours is the difference at the epoch where it is least clear").
+		Family(pairs * max(1, min(base.settings.Epochs, gaea.settings.Epochs)-1))
+	var worst runs.Claim
+	for e := 2; ; e++ {
+		a, b := gaea.column("entropy", e), base.column("entropy", e)
+		switch {
+		case (len(a) == 0 || len(b) == 0) && e == 2:
+			return c.NotRun("needs two epochs of both")
+		case len(a) == 0 || len(b) == 0:
+			return worst
+		}
+		d := r.Params.below(c, a, b)
+		if !d.Hi.Valid() {
+			return d
+		}
+		if e == 2 || d.Hi > worst.Hi {
+			worst = d
+		}
+	}
+}
+
+func judgeDrop(r *figure1, base, gaea found, pairs int) runs.Claim {
+	other := "another space and scale than the paper's"
+	if base.row.space() == "darts" {
+		other = "at the scale of the parameters"
+	}
+	c := r.Claim("[LI039] %s loses less accuracy by discretisation than %s, percentage points", gaea.row.named(),
+		base.row.title()).From("Section 4.1 (DARTS space: 41.84 against 56.90 points)").Says(41.84-56.90).
+		Noting("ours is the difference of the drops at the last epoch, %s; only its sign is judged", other)
+	return r.Params.below(c.Family(pairs), gaea.drops(), base.drops())
+}
+
+func (f found) drops() []float64 {
+	drops := f.column("supernet", -1)
+	for i, after := range f.column("discrete", -1) {
+		drops[i] = 100 * (drops[i] - after)
+	}
+	return drops
+}
+
+// Figure1LeftQuick has searches of three cells on 4,000 images of 8×8 pixels, 1,250 steps each.
+var Figure1LeftQuick = Figure1Params{
+	SearchParams: SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 3, Confidence: 0.95},
+	Rows:         []string{"pc-darts@darts", "gaea-pc-darts@darts"},
+}
+
+// Figure1LeftLarge has five cells of 16 channels on 10,000 images of 16×16 pixels: an hour and a half on two cores,
+// precomputed.
+var Figure1LeftLarge = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
+	p.Channels, p.Cells, p.Image, p.Batch, p.Epochs, p.Examples = 16, 5, 16, 64, 25, 10000
+})
+
+// Figure1LeftPaper has the settings of Appendix C.1.1 and, like the published curves, one seed. Those curves come from
+// the authors' program (Preset "code"), without warm-up and with a PC-DARTS whose edges weigh 1. It was not run.
+var Figure1LeftPaper = lab.With(Figure1LeftQuick, func(p *Figure1Params) {
+	p.Preset, p.Examples, p.Seeds = "paper", 0, 1
+})
+
+// Figure1Left draws searches on cells with two inputs, with what they can be watched by.
+var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
+	Of: ofPaper, Name: "figure1-left", Kind: lab.Figure, Source: "Section 4.1", Notebook: "figure1_left_entropy",
+	Title: "Sparsity on DARTS' space: entropy of operations and edges, discretisation and skip connections",
+	Cost: catalog.Cost{
+		Quick: "a quarter of an hour on two cores; its searches are precomputed",
+		Paper: "hours a search on a GPU, half a day on two cores (forecast)",
+	},
+	Quick: Figure1LeftQuick, Paper: Figure1LeftPaper,
+	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1LeftLarge}},
+	Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
+	Note:    noteOfSearches,
+	Rules:   func(p Figure1Params, c *study.Checks) { p.onCells(c, "cells") },
+	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/figure1-left", r) },
+	Draw:    drawFigure1Left,
+	Claims:  func(r *figure1) []runs.Claim { return append(judgeFigure1(r), judgeCollapse(r)) },
+})
+
+// onCells checks that all rows search spaces of these kinds, whose cells can be drawn.
+func (p Figure1Params) onCells(c *study.Checks, kinds ...string) {
+	p.rules(p.Rows, c)
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, search.Kinds[kind].Names()...)
+	}
+	for _, w := range p.Rows {
+		space := cmp.Or(row(w).space(), p.Space)
+		c.Expect(slices.Contains(names, space), "the space of row %q must be one of %v (METHOD@SPACE), got %q", w,
+			names, space)
+	}
+	c.Expect(len(p.Gradients) == 0, "Gradients must be empty, got %v: li2021/figure1 compares gradients", p.Gradients)
+}
+
+func drawFigure1Left(r *figure1, f *lab.Picture) {
+	f.Style = plots.ICLR
+	for _, panels := range leftPanels(r) {
+		f.Row(panels...)
+	}
+	sayEntropies(r, f)
+	if collapsed, of := collapsed(r); collapsed > 0 {
+		f.Say("ALARM: %d of %d searches ended with skip connections on half or more of %s edges.", collapsed, of,
+			whose(r))
+	}
+}
+
+// leftPanels are, for every space: entropies of operations and edges of the normal cell, validation accuracy of the
+// supernet with θ and discretised, share of skip connections of the normal cell, and the instruments if they were read.
+func leftPanels(r *figure1) (panels [][]plots.Panel) {
+	for _, rows := range bySpace(r) {
+		panels = append(panels,
+			[]plots.Panel{entropiesPanel(r, rows), edgePanel(r, rows)},
+			[]plots.Panel{auditPanel(r, rows), skipPanel(r, rows)})
+		if read := r.Params.instrumentPanels(rows); len(read) > 0 {
+			panels = append(panels, read)
+		}
+	}
+	return panels
+}
+
+// edgePanel has the mean entropy of the edge weights over the nodes of the normal cell, for searches that have edge
+// weights.
+func edgePanel(r *figure1, rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "entropy of edges (nats)"}}
+	for _, f := range rows {
+		var series []string
+		for _, b := range f.blocks {
+			if supernet.OnEdges(b) && strings.HasPrefix(b.Name, string(supernet.Normal)) {
+				series = append(series, "entropy of "+b.Name)
+			}
+		}
+		if len(series) == 0 {
+			continue
+		}
+		panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title(), nil, func(r *runs.Record) []float64 {
+			return means(study.Columns(study.Map(series, func(name string) []float64 { return r.Series[name] })))
+		}, atMostUniform))
+	}
+	return panel
+}
+
+func auditPanel(r *figure1, rows []found) plots.Panel {
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "supernet, validation (%)", Min: 0}}
+	for _, f := range rows {
+		for _, of := range []struct{ series, label string }{{"supernet", ""}, {"discrete", ", discretised"}} {
+			var evaluated []float64
+			for _, record := range f.finished()[:min(1, len(f.finished()))] {
+				evaluated = record.Series["evaluated"]
+			}
+			panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title()+of.label, evaluated,
+				values(of.series), func(s []runs.Summary) []runs.Summary { return study.Map(s, runs.Summary.Percent) }))
+		}
+	}
+	return panel
+}
+
+func skipPanel(r *figure1, rows []found) plots.Panel {
+	label := "skip connections"
+	if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
+		label += ", normal"
+	}
+	panel := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: label, Max: 1}}
+	for _, f := range rows {
+		after := epochsFrom(1, f.settings.Epochs) // it begins without
+		panel.Series = append(panel.Series, f.band(r.Confidence, f.row.title(), after, func(r *runs.Record) []float64 {
+			return study.Map(after[:epochs(r)], func(e float64) float64 { return f.skips(r, int(e)) })
+		}, between(0, 1)))
+	}
+	return panel
+}
+
+func (f found) skips(record *runs.Record, epoch int) float64 {
+	share, ok := f.skipShare(f.blocksAfter(record, epoch))
+	if !ok {
+		panic(fmt.Errorf("%s has no genotype", f.row)) // it was searched: θ is finite and of the space
+	}
+	return share
+}
+
+// whose names the cell on whose edges skip connections are counted.
+func whose(r *figure1) string {
+	spaces, two := bySpace(r), 0
+	for _, rows := range spaces {
+		if _, ok := supernet.CellSpaces[rows[0].settings.Space]; ok {
+			two++
+		}
+	}
+	switch two {
+	case 0:
+		return "the cell's"
+	case len(spaces):
+		return "the normal cell's"
+	}
+	return "the (normal) cell's"
+}
+
+// collapsed counts the searches that ended with skip connections on at least half of the (normal) cell's edges, the
+// collapse of Zela+ 2020.
+func collapsed(r *figure1) (searches, of int) {
+	for _, f := range searched(r.Groups) {
+		for _, record := range f.finished() {
+			if of++; f.skips(record, epochs(record)) >= manySkips {
+				searches++
+			}
+		}
+	}
+	return searches, of
+}
+
+func judgeCollapse(r *figure1) runs.Claim {
+	c := verdict.Claim("own: no search ends with skip connections on half or more of "+whose(r)+" edges",
+		"Zela+ 2020, Section 3")
+	collapsed, of := collapsed(r)
+	if of == 0 {
+		return verdict.NotRun(c, "no search was run")
+	}
+	return verdict.None(c, collapsed, of)
 }

@@ -40,7 +40,6 @@ var Figure3Quick = Figure3Params{
 	Searches: []string{"gaea-pc-darts@darts", "pc-darts@darts"}, Search: firstSearch,
 }
 
-// firstSearch is one quick search a row.
 var firstSearch = lab.With(quickSearch, func(p *SearchParams) { p.Seeds = 1 })
 
 // Figure3Paper has the paper's alone.
@@ -58,7 +57,6 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, drawnNet]{
 // figure3 has a group for each pair of cells, with the record of the search that found it, if any.
 type figure3 = lab.Result[Figure3Params, drawnNet]
 
-// drawnNet is a genotype with its network.
 type drawnNet struct {
 	named
 	skeleton supernet.Skeleton
@@ -90,7 +88,6 @@ func computeFigure3(ctx context.Context, r *figure3) error {
 	return nil
 }
 
-// skeleton is the network of a genotype in these parameters.
 func (p Figure3Params) skeleton(name string) supernet.Skeleton {
 	s := supernet.DerivedCIFAR
 	if p.Stem == "imagenet" || p.Stem == "" && supernet.Published[name].Searched == "ImageNet" {
@@ -128,7 +125,6 @@ func drawFigure3(r *figure3, f *lab.Picture) {
 
 var cellTitles = map[supernet.CellType]string{supernet.Normal: "normal", supernet.Reduce: "reduction"}
 
-// title is how a genotype is called.
 func (n named) title() string {
 	if p, ok := supernet.Published[n.name]; ok {
 		return p.Method + ", " + p.Searched
@@ -149,7 +145,6 @@ func operations(of []drawnNet) (ops []string) {
 	return slices.Compact(ops)
 }
 
-// operationsOf are those of the genes of a genotype.
 func operationsOf(g supernet.Genotype) (ops []string) {
 	for _, t := range supernet.CellTypes {
 		for _, gene := range g.Cell(t).Genes {
@@ -159,7 +154,6 @@ func operationsOf(g supernet.Genotype) (ops []string) {
 	return ops
 }
 
-// shortNames are the labels of edges.
 var shortNames = map[string]string{
 	"max_pool_3x3": "max 3×3", "avg_pool_3x3": "mean 3×3", "skip_connect": "skip", "sep_conv_3x3": "sep 3×3",
 	"sep_conv_5x5": "sep 5×5", "sep_conv_7x7": "sep 7×7", "dil_conv_3x3": "dil 3×3", "dil_conv_5x5": "dil 5×5",
@@ -170,7 +164,7 @@ var shortNames = map[string]string{
 func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	const inputs = 2
 	nodes := len(c.Genes) / 2
-	cell := &plots.Cell{Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Ops: study.Map(ops, opOf), Width: 1.6}
+	cell := &plots.Cell{Nodes: []string{"$c_{k-2}$", "$c_{k-1}$"}, Ops: study.Map(ops, study.Op), Width: 1.6}
 	for i := range nodes {
 		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
 	}
@@ -195,11 +189,6 @@ func drawnCell(c supernet.Cell, ops []string, labels bool) *plots.Cell {
 	return cell
 }
 
-// opOf is an operation as cells are drawn with it.
-func opOf(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
-
-// judgeFigure3 judges that the cells are as in Appendix C.1 and that their networks have the parameters of Tables 4 and
-// 5.
 func judgeFigure3(r *figure3) []runs.Claim {
 	all, why := r.Groups.Trials(), ""
 	if p := r.Params; p.Stem != "" || p.Channels+p.Cells+p.Classes > 0 {
@@ -222,7 +211,6 @@ func judgeFigure3(r *figure3) []runs.Claim {
 	return slices.Concat(judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), nodes, parameters)
 }
 
-// judgeNodes judges that each of four nodes has two edges and that all are concatenated.
 func judgeNodes(r *figure3, g named) runs.Claim {
 	nodes := 0
 	for _, t := range supernet.CellTypes {

@@ -1,13 +1,17 @@
 package li2021
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/internal/forecast"
+	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
@@ -15,9 +19,6 @@ import (
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
-
-// This file has the diagnostics of a search, during and after it: an alarm on collapse, the stationarity of θ beside
-// its bound, Roberts+'s criterion on every edge, and the cells after every epoch.
 
 // Thresholds of the alarm on collapse: half of the normal cell's edges are skip connections, or, as in the early
 // stopping of Zela+ 2020 (Section 4.3), the largest eigenvalue of five evaluations ago is less than 0.75 of the current
@@ -120,7 +121,6 @@ func labelled(label string, s plots.Series) plots.Series {
 	return s
 }
 
-// percents are shares in percent.
 func percents(shares []float64) []float64 {
 	return study.Map(shares, func(x float64) float64 { return 100 * x })
 }
@@ -136,14 +136,12 @@ func (f found) moves(epoch float64) float64 {
 	return max(0, epoch-float64(s.Bilevel.Warmup)) * float64(steps)
 }
 
-// readings are what the instruments of a search read at its evaluations.
 type readings struct {
 	evaluated                                   []float64 // epochs done
 	loss, convexity, gradient, stationarity     []float64
 	theta /* after every epoch */, alone, apart [][]float64
 }
 
-// readingsOf are those of a record.
 func (f found) readingsOf(r *runs.Record) readings {
 	rows := func(name string) [][]float64 {
 		return slices.Collect(slices.Chunk(r.Series[name], f.numbers()))
@@ -154,7 +152,6 @@ func (f found) readingsOf(r *runs.Record) readings {
 	}
 }
 
-// readingsNow are those of a search under way.
 func readingsNow(c *search.Curve) readings {
 	r := c.Readings
 	return readings{c.Evaluated, r.Loss, r.Convexity, r.Gradient, r.Stationarity, c.Theta, r.Alone, r.Apart}
@@ -165,8 +162,7 @@ func readingsNow(c *search.Curve) readings {
 //	Δ ≤ 2·√(γ·F·G_θ²/T) ,
 //
 // with the largest γ, F and G_θ² read so far in place of their suprema.
-func (f found) bounds(r readings) []float64 {
-	var out []float64
+func (f found) bounds(r readings) (out []float64) {
 	var gamma, loss, square float64
 	for i := range r.stationarity {
 		gamma, loss, square = max(gamma, r.convexity[i]), max(loss, r.loss[i]), max(square, r.gradient[i])
@@ -198,7 +194,6 @@ func (f found) agree(r readings, evaluation int) agreement {
 	return a
 }
 
-// criteria are the two shares of edges of an agreement, by label.
 var criteria = []struct {
 	label string
 	of    func(a agreement) []bool
@@ -207,7 +202,6 @@ var criteria = []struct {
 	{"largest is best alone", func(a agreement) []bool { return a.right }},
 }
 
-// shares are those of the edges that meet a criterion, at every evaluation.
 func (f found) shares(r readings, of func(a agreement) []bool) (y []float64) {
 	for i := range r.alone {
 		y = append(y, share(of(f.agree(r, i))))
@@ -265,7 +259,6 @@ func (p SearchParams) instrumentPanels(rows []found) []plots.Panel {
 	return []plots.Panel{eigen, delta, edges}
 }
 
-// instrumentCaption explains the panels of the instruments.
 const instrumentCaption = "Instruments, on a batch of validation images: largest eigenvalue of the Hessian in the " +
 	"logits; $Δ$ with Theorem 1's bound for $θ$ alone (dashed); share of edges on which the largest $θ$ is on the " +
 	"operation with the least loss alone, and on which the condition of Roberts+ (Theorem 7) holds for it."
@@ -336,4 +329,107 @@ func (a agreement) emphasize(cells []*plots.Cell) {
 			at++
 		}
 	}
+}
+
+// InstrumentsQuick has one search by DARTS and one by GAEA PC-DARTS on the DARTS space, at the quick scale of Figure 1
+// (left), with diagnostics after every epoch. They are precomputed, and so are those of instruments201.
+var InstrumentsQuick = watched(Figure1LeftQuick)
+
+// InstrumentsLarge has the middle scale of Figure 1 (left): two searches, five hours on two cores beside other work.
+var InstrumentsLarge = watched(Figure1LeftLarge)
+
+// InstrumentsPaper has the paper's settings of the searches. It was not run.
+var InstrumentsPaper = watched(Figure1LeftPaper)
+
+func watched(p Figure1Params) Figure1Params {
+	p.Rows = []string{"darts@darts", "gaea-pc-darts@darts"}
+	p.Seeds, p.Instruments, p.EvaluateEvery = 1, 4, 1
+	return p
+}
+
+var instruments201 = []string{"Rows=darts@nasbench201,gaea-darts@nasbench201"}
+
+// Instruments reads the instruments after every evaluation of searches.
+var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
+	Of: ofPaper, Name: "instruments", Kind: lab.Figure, Source: "Section 4.1", Notebook: "instruments",
+	Title: "What a search is watched by: entropy, discretisation, curvature, stationarity, Condition 6",
+	Cost: catalog.Cost{
+		Quick: "ten minutes on two cores, half of it to compile; its searches are precomputed",
+		Paper: "15 hours a search on two cores (forecast)",
+	},
+	Quick: InstrumentsQuick, Paper: InstrumentsPaper,
+	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: InstrumentsLarge}},
+	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: instruments201}},
+	Note:    noteOfSearches,
+	Rules: func(p Figure1Params, c *study.Checks) {
+		c.AtLeast("Instruments", p.Instruments, 1) // products with Hessians
+		p.onCells(c, "cells", "nasbench201")
+	},
+	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/instruments", r) },
+	Draw:    drawInstruments, Claims: judgeInstruments,
+})
+
+// drawInstruments draws the panels of [Figure1Left] with those of the instruments, and the final cells of every search,
+// edges as wide as θ. Edges whose largest weight is on the operation that is best alone are highlighted.
+func drawInstruments(r *figure1, f *lab.Picture) {
+	f.Style.Aspect = 0.5 // of which a page holds three rows, and the cells
+	curves := slices.DeleteFunc(slices.Concat(leftPanels(r)...), func(p plots.Panel) bool {
+		return len(p.Series) == 0 // such as the entropy of edges that have no weights
+	})
+	for panels := range slices.Chunk(curves, 3) {
+		f.Row(panels...)
+	}
+	rows := searched(r.Groups)
+	var cells []plots.Panel
+	for _, of := range rows {
+		for _, record := range of.finished()[:min(1, len(of.finished()))] {
+			a, err := of.animation(record)
+			if err != nil {
+				panic(err) // the searches were on cells with two inputs
+			}
+			last := len(a.Frames) - 1
+			for _, cell := range slices.Concat(a.Frames[last].Panels...) {
+				cell.Title = fmt.Sprintf("%s, %s", of.row.title(), a.Labels[last])
+				cell.Cell.Width = 1.8 // two of them share a row
+				cells = append(cells, cell)
+			}
+		}
+	}
+	for panels := range slices.Chunk(cells, 2) {
+		f.Row(panels...)
+	}
+	f.Say("%s", instrumentCaption)
+	f.Say("Cells: edges are as wide as $θ$; they stand out where the largest is on the operation with the least loss.")
+	f.Say("%s", searchCaption(r.Params.SearchParams, rows, r.Params))
+	sayChanges(f, rows)
+}
+
+// judgeInstruments judges that searches begin at uniform weights and do not collapse, and for GAEA that θ comes as near
+// to a stationary point as Theorem 1 says.
+func judgeInstruments(r *figure1) []runs.Claim {
+	claims := append(judgeStarts(r), judgeCollapse(r))
+	for _, f := range searched(r.Groups) {
+		if search.Methods[f.row.method()].Hold == search.OnSimplex { // which the theorem is about
+			claims = append(claims, judgeBound(r, f))
+		}
+	}
+	return claims
+}
+
+func judgeBound(r *figure1, f found) runs.Claim {
+	c := r.Claim("own: %s: evaluations at which Δ lies above Theorem 1's bound of the constants read until then",
+		f.row.named()).From("Theorem 1")
+	above, of := 0, 0
+	for _, record := range f.finished() {
+		bounds := f.bounds(f.readingsOf(record))
+		for i, delta := range record.Series["stationarity"] {
+			if of++; delta > bounds[i] {
+				above++
+			}
+		}
+	}
+	if of == 0 {
+		return c.NotRun("no search was run")
+	}
+	return verdict.None(c.Claim, above, of)
 }

@@ -103,12 +103,10 @@ func liveAxis(m search.Snapshot) plots.Axis {
 	return plots.Axis{Label: "epochs", Max: float64(m.Epochs)}
 }
 
-// now is how many epochs are done, the one under way in part.
 func now(m search.Snapshot) float64 {
 	return float64(m.Epoch) + float64(m.Step)/float64(m.Steps)
 }
 
-// lossPanel has the mean losses of each epoch and, before the first ends, the loss of the last batch.
 func lossPanel(m search.Snapshot) plots.Panel {
 	done := epochsFrom(1, len(m.Curve.TrainLoss))
 	training := plots.Series{Label: "training", X: done, Y: m.Curve.TrainLoss}
@@ -130,7 +128,6 @@ func liveCurve(x, y []float64) []plots.Series {
 	return []plots.Series{{X: x, Y: y, Color: "#0072B2", Line: plots.Solid, Marker: plots.Circle}}
 }
 
-// entropyPanel has the entropy from the start to now.
 func entropyPanel(f *found, m search.Snapshot) plots.Panel {
 	y := m.Curve.Entropy(f.blocks)[0]
 	x := epochsFrom(0, len(y))
@@ -192,13 +189,7 @@ func cellsOf(f found, theta [][][]float64) []*plots.Cell {
 	if f.space.Ops == nil {
 		return nil
 	}
-	cell := &plots.Cell{Width: 7, Ops: study.Map(f.space.Ops, opOf)} // fixed, so that a cell keeps its shape
-	for i := range f.space.Nodes {
-		cell.Nodes = append(cell.Nodes, fmt.Sprint(i))
-	}
-	for e, edge := range f.space.Edges {
-		cell.Edges = append(cell.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[0][e]})
-	}
+	cell := study.Cell(f.space, theta[0])
 	cell.Note = study.Title(f.space.Arch(f.space.Argmax(theta[0])))
 	return []*plots.Cell{cell}
 }
@@ -214,7 +205,7 @@ func mixedCell(space supernet.CellSpace, t supernet.CellType, theta [][][]float6
 	for e := range edges {
 		for _, op := range space.Candidates(t, e) {
 			if !slices.Contains(ops, op) {
-				ops, cell.Ops = append(ops, op), append(cell.Ops, opOf(op))
+				ops, cell.Ops = append(ops, op), append(cell.Ops, study.Op(op))
 			}
 		}
 	}

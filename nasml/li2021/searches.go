@@ -56,12 +56,10 @@ type found struct {
 	curves  map[data.Task201][][]float64 // and that of NAS-Bench-201, after each epoch from the first on
 }
 
-// searchPart is the part of an entry with its searches.
 const searchPart = "search"
 
 func searched(gs lab.Groups[found]) []found { return gs.Part(searchPart).Trials() }
 
-// rowIn finds a row; false if there is none.
 func rowIn(all []found, w row) (found, bool) {
 	if i := slices.IndexFunc(all, func(f found) bool { return f.row == w }); i >= 0 {
 		return all[i], true
@@ -82,7 +80,6 @@ func (p SearchParams) run(ctx context.Context, title string, names []string) (la
 	return gs, p.search(ctx, title, gs)
 }
 
-// plan checks parameters and derives the searches of the rows.
 func (p SearchParams) plan(names []string) (gs lab.Groups[found], err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -114,7 +111,6 @@ func (p SearchParams) search(ctx context.Context, title string, gs lab.Groups[fo
 	return runSearches(ctx, p.bench(title, images, runPlain), gs, images.Len)
 }
 
-// runSearches reads or runs searches on a number of images and gives them their records.
 func runSearches(ctx context.Context, b lab.Bench[found], gs lab.Groups[found], images int) error {
 	for i := range gs {
 		gs[i].Trial = gs[i].Trial.on(images)
@@ -126,7 +122,6 @@ func runSearches(ctx context.Context, b lab.Bench[found], gs lab.Groups[found], 
 	return err
 }
 
-// on is the row searched on a number of images.
 func (f found) on(images int) found {
 	f.images = images
 	f.cost = sync.OnceValue(func() forecast.Cost { return forecast.Search(f.settings, images) })
@@ -204,10 +199,8 @@ func (p SearchParams) syntheticSide(rows []found) int {
 	return side
 }
 
-// syntheticLen is the number of synthetic images if Examples is 0.
 const syntheticLen = 10_000
 
-// checkFolder returns an error if a folder of photographs does not exist.
 func checkFolder(dir string) error {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return catalog.Usagef("Folder: %s does not exist; it must hold ILSVRC-2012's photographs in train, and for "+
@@ -255,7 +248,6 @@ func runPlain(
 	return searching.Run(ctx, r, f.blocks, seed, o)
 }
 
-// bench runs searches on images by run.
 func (p SearchParams) bench(title string, images searchImages, run searchRun) lab.Bench[found] {
 	b := lab.Bench[found]{
 		Study: study.Study{
@@ -288,7 +280,6 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 	return b
 }
 
-// watch shows a search and counts its progress.
 func (l *live) watch(s lab.Seed[found]) search.Options {
 	f, memory := &s.Trial, ""
 	l.begin(f, s.Seed)

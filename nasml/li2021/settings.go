@@ -10,6 +10,7 @@ import (
 	"github.com/nasml/lab/nasml/bilevel"
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/forecast"
 	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/simplex"
@@ -126,27 +127,20 @@ var stepVariants = map[string]struct {
 	}},
 }
 
-func (w row) method() string {
-	method, _, _ := strings.Cut(w.search(), "/")
-	return method
-}
+func (w row) method() string { return strings.Split(w.search(), "/")[0] }
 
 func (w row) variant() string {
 	_, variant, _ := strings.Cut(w.search(), "/")
 	return variant
 }
 
-func (w row) search() string {
-	of, _, _ := strings.Cut(string(w), "@")
-	return of
-}
+func (w row) search() string { return strings.Split(string(w), "@")[0] }
 
 func (w row) space() string {
 	_, space, _ := strings.Cut(string(w), "@")
 	return space
 }
 
-// on is a row of the same space.
 func (w row) on(search string) row {
 	if w.space() == "" {
 		return row(search)
@@ -154,15 +148,6 @@ func (w row) on(search string) row {
 	return row(search + "@" + w.space())
 }
 
-func rowsNamed(names []string) []row {
-	rows := make([]row, len(names))
-	for i, name := range names {
-		rows[i] = row(name)
-	}
-	return rows
-}
-
-// title is a row in tables and legends.
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
 	step, varied := stepVariants[w.variant()]
@@ -179,7 +164,6 @@ func (w row) title() string {
 	return title
 }
 
-// named is the title with the row's space, if it names one.
 func (w row) named() string {
 	if w.space() == "" {
 		return w.title()
@@ -187,7 +171,6 @@ func (w row) named() string {
 	return w.title() + ", " + study.SpaceTitle(w.space())
 }
 
-// check returns an error if the row is invalid.
 func (w row) check() error {
 	if _, ok := search.Methods[w.method()]; !ok {
 		return fmt.Errorf("row %q: the search method must be one of %s, got %q", w,
@@ -257,12 +240,10 @@ func (p SearchParams) changes(w row, s search.Settings) ([]string, error) {
 	return study.Differences(before, s), err
 }
 
-// reduced reports whether searches are smaller than the paper's.
 func (p SearchParams) reduced() bool {
 	return p.Preset == "quick" || p.Examples > 0 || p.Channels+p.Cells+p.Image+p.Epochs+p.Batch > 0
 }
 
-// fields applies the parameters that are fields.
 func (p SearchParams) fields(s *search.Settings) {
 	s.Channels, s.Cells, s.Image = cmp.Or(p.Channels, s.Channels), cmp.Or(p.Cells, s.Cells), cmp.Or(p.Image, s.Image)
 	s.Epochs, s.Batch = cmp.Or(p.Epochs, s.Epochs), cmp.Or(p.Batch, s.Batch)
@@ -304,7 +285,6 @@ func onSimplex(update string) bool {
 	return plain || ok && keeps.Moves == search.OnSimplex && !keeps.OwnRate
 }
 
-// divide sets how images are drawn and split.
 func (p SearchParams) divide(s *search.Settings) {
 	if p.Folder != "" {
 		s.Split, s.Augment = "random", images.Augment{}
@@ -336,4 +316,25 @@ func (p SearchParams) rules(rows []string, c *study.Checks) {
 		c.Expect(err == nil, "%v", err)
 		c.Expect(!slices.Contains(rows[:i], w), "row %q appears twice", w)
 	}
+}
+
+// someImages stand for all images of a set that is not read for a forecast.
+const someImages = 50000
+
+// Memory is a forecast of the peak of a search by DARTS, bytes; 0 where the settings are none.
+func (p SearchParams) Memory() float64 {
+	s, err := p.settings("darts")
+	if err != nil {
+		return 0
+	}
+	return forecast.Search(s, cmp.Or(p.Examples, someImages)).Bytes
+}
+
+// Memory is a forecast of the peak of a training of DARTS' second-order cell, bytes; 0 where the settings are none.
+func (p TrainParams) Memory() float64 {
+	s, err := p.settings("cifar-10")
+	if err != nil {
+		return 0
+	}
+	return forecast.Training(s, supernet.Published["DARTS_V2"].Genotype, someImages, p.TestExamples, 10).Bytes
 }

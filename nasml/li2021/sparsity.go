@@ -18,8 +18,7 @@ import (
 // SparsityParams are the parameters of the sparsity of EG (Sections 3.3 and 4.1) and of XNAS' wipe-out (Appendix C.4),
 // on problems of seconds.
 type SparsityParams struct {
-	// A stream of gradients that all methods see: −Margin at the best operation
-	// of an edge, plus noise.
+	// A stream of gradients that all methods see: −Margin at the best operation of an edge, plus noise.
 	Edges       int       `validate:"gte=1"`
 	Options     int       `validate:"gte=2"`
 	Margins     []float64 `validate:"min=1,ascending,dive,gt=0"` // of the best operation
@@ -72,10 +71,8 @@ var Sparsity = lab.Declare(lab.Entry[SparsityParams, sparsity.Trial]{
 	Of: ofPaper, Name: "sparsity", Kind: lab.Theorem, Source: "Sections 3.3 and 4.1",
 	Title:    "Exponentiated gradient decides faster, and loses less at discretization; XNAS' wipe-out",
 	Notebook: "sparsity_discretization",
-	Cost: catalog.Cost{
-		Quick: "about 6 s on two cores", Paper: "about 1.5 minutes on two cores; precomputed",
-	},
-	Quick: SparsityQuick, Paper: SparsityPaper,
+	Cost:     catalog.Cost{Quick: "about 6 s on two cores", Paper: "about 1.5 minutes on two cores; precomputed"},
+	Quick:    SparsityQuick, Paper: SparsityPaper,
 	Code:  code.Define("li2021/sparsity", "li2021/internal/sparsity"),
 	Units: func(t sparsity.Trial) int { return 1 + t.Edges*max(1, t.Batch)*t.Steps/100000 },
 	Rules: func(p SparsityParams, c *study.Checks) {
@@ -216,7 +213,6 @@ func judgeSparsity(r *sparsityResult) []runs.Claim {
 // others is the number of methods that each case compares with EG.
 var others = len(sparsity.Methods) - 1
 
-// judgeSooner compares the first steps below the entropy, in logarithms.
 func judgeSooner(r *sparsityResult, margin float64, other string) runs.Claim {
 	p := r.Params
 	c := r.Claim("[RO019] margin %v: %s needs more steps than EG to an entropy of %v, factor", margin,
@@ -235,7 +231,6 @@ func judgeSooner(r *sparsityResult, margin float64, other string) runs.Claim {
 	return found
 }
 
-// judgeLess compares a loss of the small search.
 func judgeLess(r *sparsityResult, value, level, other string) runs.Claim {
 	rows := map[string]string{"increase": "[LI036 LI038 LI039]", "mixture": "[LI035 LI037]"}[value]
 	what := map[string]string{

@@ -3,10 +3,16 @@ package li2021
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
@@ -54,16 +60,10 @@ var Table1 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
 
 type table1 = lab.Result[Table1Params, cell]
 
-// cifarTable adds what Tables 1 and 4 share.
 func cifarTable(e lab.Entry[Table1Params, cell]) lab.Entry[Table1Params, cell] {
 	e.Of, e.Kind, e.Quick, e.Paper, e.Note = ofPaper, lab.Table, Table1Quick, Table1Paper, noteOfSearches
 	e.Also = []catalog.Preset[Table1Params]{{Scale: catalog.Large, Params: Table1Large}}
-	e.Rules = func(p Table1Params, c *study.Checks) {
-		if len(*c) == 0 {
-			_, err := p.cells()
-			c.Expect(err == nil, "%v", err)
-		}
-	}
+	e.Rules = expectCells[Table1Params]
 	e.Trials = func(p Table1Params) (gs lab.Groups[cell]) {
 		cells, _ := p.cells() // whose error is one of the rules'
 		gs.Add("training", p.Seeds, cells...)
@@ -74,6 +74,14 @@ func cifarTable(e lab.Entry[Table1Params, cell]) lab.Entry[Table1Params, cell] {
 		return p.bench(ofPaper.ID+"/"+e.Name, x), err
 	}
 	return e
+}
+
+// expectCells requires that the genotypes of a table can be counted, if their network has a size.
+func expectCells[P interface{ cells() ([]cell, error) }](p P, c *study.Checks) {
+	if len(*c) == 0 {
+		_, err := p.cells()
+		c.Expect(err == nil, "%v", err)
+	}
 }
 
 func (p Table1Params) cells() ([]cell, error) {
@@ -133,7 +141,6 @@ func moveToEnd(t *plots.Table, column int, group string) {
 	}
 }
 
-// entries are the parameters of a line's cell, and mean and best of its test errors.
 func (l cellLine) entries() (count, mean, best plots.Entry) {
 	if l.cell == nil {
 		return plots.Entry{Text: "unknown", Grey: true}, plots.Entry{Text: "cell unknown", Grey: true}, plots.Entry{}
@@ -147,11 +154,309 @@ func sayTable1(r *table1, f *lab.Picture) {
 	f.Say("Errors: mean ± standard deviation over seeds; parameters: at $C$ = %d, $L$ = %d and %d classes, without "+
 		"the auxiliary head; the paper's numbers: its Tables 1 and 4.", p.CountedChannels, p.CountedCells,
 		p.CountedClasses)
-	p.say(f, examplesOf(r), p.imagesOf(p.Data))
+	p.say(f, examplesOf(r), imagesOf(p.Examples, strings.ToUpper(string(p.Data))))
 }
 
-// examplesOf are the examples of trainings; nil if nothing was trained.
 func examplesOf[P, T any](r *lab.Result[P, T]) *examples {
 	x, _ := r.Facts[""].(*examples)
 	return x
 }
+
+func judgeTable1(r *table1) []runs.Claim {
+	genotypes := study.Map(r.Groups.Trials(), func(c cell) named { return c.named })
+	claims := slices.Concat(judgeCounts(r), judgeSpace(claimsFrom(r, "Appendix C.1"), genotypes), judgeErrors(r))
+	for _, base := range table1Rivals {
+		claims = append(claims, judgeRival(r, "GAEA PC-DARTS", base))
+	}
+	return claims
+}
+
+var table1Rivals = []string{"PC-DARTS", "DARTS (2nd order)", "DARTS (1st order)"}
+
+func judgeCounts(r *table1) (claims []runs.Claim) {
+	p, quick, why := r.Params, Table1Quick, ""
+	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
+		p.CountedClasses != quick.CountedClasses {
+		why = "counted in another network than the paper's of 36 channels, 20 cells and 10 classes"
+	}
+	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+		claims = append(claims, l.judgeParameters(claimsFrom(r, "Table 4"), l.parameters(), why)...)
+	}
+	return claims
+}
+
+func claimsFrom[P, T any](r *lab.Result[P, T], source string) func(name string) lab.Claim {
+	return func(name string) lab.Claim { return r.Claim("%s", name).From(source) }
+}
+
+// judgeParameters judges a printed number of parameters to its last digit; 0 means that it is unknown.
+func (row cellRow) judgeParameters(claim func(name string) lab.Claim, parameters int, why string) []runs.Claim {
+	if row.params == 0 {
+		return nil
+	}
+	c := claim(listed(row.ids.params, row.method+": parameters, M")).Says(row.params)
+	c.Tolerance = 0.05
+	if parameters == 0 {
+		why = "the paper does not say which cell it is"
+	}
+	if why != "" {
+		return []runs.Claim{c.NotRun("%s", why)}
+	}
+	c = c.Noting("the tolerance is half of the last printed digit")
+	if row.genotype == "DARTS_V1" {
+		c.Note += "; Liu+ 2019 gave this cell away as their result of first order, and print 3.3 M for it"
+	}
+	return []runs.Claim{verdict.Exactly(c.Claim, millions(parameters), row.params, 0.05)}
+}
+
+func millions(count int) float64 { return float64(count) / 1e6 }
+
+// The DARTS space in Appendix C.1 and in Liu+ 2019, Section 2.3.
+const (
+	dartsEdges      = 14
+	dartsOperations = 8
+	dartsMagnitude  = 18 // of the number of architectures
+)
+
+func judgeSpace(claim func(name string) lab.Claim, genotypes []named) []runs.Claim {
+	space := supernet.DARTS
+	count, _ := new(big.Float).SetInt(space.Architectures()).Float64()
+	outside := 0
+	for _, g := range genotypes {
+		if space.CheckGenotype(g.genotype) != nil {
+			outside++
+		}
+	}
+	return []runs.Claim{
+		verdict.Exactly(claim("[LI225] edges of a cell of the space").Claim, float64(len(space.Edges())),
+			dartsEdges, 0),
+		verdict.Exactly(claim("[LI226] operations of an edge, with zero").Claim, float64(space.Options()),
+			dartsOperations, 0),
+		verdict.Exactly(claim("own: architectures of the space, power of ten").
+			From("ours, on Liu+ 2019, Section 2.3").Noting("the logarithm, with tolerance ½").Claim,
+			math.Log10(count), dartsMagnitude, 0.5),
+		verdict.None(claim("own: cells that lie outside of the space").Claim, outside, len(genotypes)),
+	}
+}
+
+func judgeErrors(r *table1) (claims []runs.Claim) {
+	lines := linesOf(publishedCIFAR, r.Groups)
+	for _, l := range lines {
+		claim := func(ids, which string) lab.Claim {
+			name := fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)
+			c := claimsFrom(r, "Table 1")(listed(ids, name))
+			if l.average.std > 0 {
+				c.Tolerance = runs.Number(l.average.std)
+			}
+			return c
+		}
+		average, best := claim(l.ids.average, "average").Says(l.average.mean), claim(l.ids.best, "best").Says(l.best)
+		judged := []runs.Claim{average.Claim, best.Claim}
+		if why := whyNotJudged(r, l); why != "" {
+			judged = []runs.Claim{average.NotRun("%s", why), best.NotRun("%s", why)}
+		} else {
+			errors := l.errors("test_error")
+			judged[0] = average.Family(len(lines)).Mean(errors).Near(l.average.mean, l.average.std)
+			judged[1] = verdict.Exactly(best.Claim, slices.Min(errors), l.best, max(l.average.std, 0.005))
+		}
+		for i, printed := range []float64{l.average.mean, l.best} {
+			if !l.extra && printed > 0 {
+				claims = append(claims, judged[i])
+			}
+		}
+	}
+	return claims
+}
+
+func whyNotJudged(r *table1, l cellLine) string {
+	switch {
+	case l.cell == nil:
+		return "the paper does not say which cell it is"
+	case r.Params.Data != data.CIFAR10:
+		return fmt.Sprintf("errors are on %s", r.Params.Data)
+	case r.Params.reduced("cifar-10"):
+		return "errors at a reduced scale are not the paper's; --scale paper has its 600 epochs"
+	case slices.Contains(r.Groups.Records(), nil):
+		return "not all trainings were run"
+	}
+	return ""
+}
+
+func judgeRival(r *table1, better, worse string) runs.Claim {
+	c := r.Claim("[LI004] %s: lower average test error than %s", better, worse).From("Table 1").
+		Family(len(table1Rivals))
+	find := func(method string) (cellLine, []float64) {
+		for _, l := range linesOf(publishedCIFAR, r.Groups) {
+			if l.method == method && l.cell != nil {
+				return l, l.errors("test_error")
+			}
+		}
+		return cellLine{}, nil
+	}
+	a, ours := find(better)
+	b, theirs := find(worse)
+	if a.cell == nil || b.cell == nil {
+		return c.NotRun("one of the two is not among Genotypes")
+	}
+	c = c.Says(a.average.mean - b.average.mean)
+	if len(ours) != r.Params.Seeds || len(theirs) != r.Params.Seeds {
+		return c.NotRun("%d and %d of %d seeds", len(ours), len(theirs), r.Params.Seeds)
+	}
+	if r.Params.reduced("cifar-10") {
+		c = c.Noting("at a reduced scale, of which only the sign is judged")
+	}
+	return c.Difference(ours, theirs).Below(0)
+}
+
+// Table4 counts the parameters of cells and has the trainings of [Table1] beside what others print.
+var Table4 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
+	Name: "table4", Source: "Table 4", Notebook: "table4_cifar10",
+	Title: "CIFAR-10: networks made by hand and by searches, their errors, parameters and costs",
+	Cost: catalog.Cost{
+		Quick: "a second: parameters are counted, and the trainings are Table 1's, which are shipped",
+		Paper: "the trainings of Table 1",
+	},
+	Draw:   drawTable4,
+	Claims: func(r *table1) []runs.Claim { return append(judgeCounts(r), judgeErrors(r)...) },
+}))
+
+// otherRow is a line of Table 4 whose network is not of the DARTS space, or whose cell is not published.
+type otherRow struct {
+	network    string
+	best       float64 // test errors in percent, 0 where none is printed
+	average    number
+	params     float64 // millions
+	cost       string  // GPU days
+	comparable string  // whether its search space is DARTS': "Y", "N", or "–" where nothing was searched
+	method     string
+}
+
+// Lines of Table 4 by its groups.
+var (
+	manualCIFAR = []otherRow{
+		{network: "Shake-Shake (DeVries & Taylor 2017)", average: number{2.56, 0}, params: 26.2, cost: "–",
+			comparable: "–", method: "manual"},
+		{network: "PyramidNet (Yamada+ 2018)", best: 2.31, params: 26, cost: "–", comparable: "–", method: "manual"},
+	}
+	trainedCIFAR = []otherRow{
+		{network: "NASNet-A (Zoph+ 2018)", average: number{2.65, 0}, params: 3.3, cost: "2000", comparable: "N",
+			method: "RL"},
+		{network: "AmoebaNet-B (Real+ 2019)", average: number{2.55, 0.05}, params: 2.8, cost: "3150",
+			comparable: "N", method: "evolution"},
+	}
+	sharedCIFAR = []otherRow{
+		{network: "ProxylessNAS (Cai+ 2019)", best: 2.08, params: 5.7, cost: "4", comparable: "N",
+			method: "gradient"},
+		{network: "ENAS (Pham+ 2018)", best: 2.89, params: 4.6, cost: "0.5", comparable: "Y", method: "RL"},
+		{network: "ASNG-NAS (Akimoto+ 2019)", average: number{2.83, 0.14}, params: 3.9, cost: "0.1",
+			comparable: "Y", method: "gradient"},
+		{network: "SNAS (Xie+ 2019)", average: number{2.85, 0.02}, params: 2.8, cost: "1.5", comparable: "Y",
+			method: "gradient"},
+	}
+)
+
+// drawTable4 is the table by its groups, the paper's numbers in grey. Search costs are the paper's: none of its
+// searches was timed on its GPU.
+func drawTable4(r *table1, f *lab.Picture) {
+	const test, theirs, params = "test error (%)", "the paper's", "parameters (M)"
+	t := &plots.Table{Columns: []plots.Column{
+		{Header: "network"}, {Header: "mean", Group: test}, {Header: "best", Group: theirs},
+		{Header: "mean", Group: theirs}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
+		{Header: "search\n(GPU days)"}, {Header: "DARTS'\nspace", Align: plots.Center},
+		{Header: "search by", Align: plots.Left},
+	}}
+	t.Blocks = []plots.Block{
+		{Title: "made by hand", Rows: otherEntries(manualCIFAR)},
+		{Title: "searches that train every network", Rows: otherEntries(trainedCIFAR)},
+		{Title: "weight-sharing", Rows: append(otherEntries(sharedCIFAR), sharedEntries(r)...)},
+	}
+	showCIFARTable(r, f, t, 1)
+	f.Say("Search costs are the paper's, on a V100.")
+}
+
+func otherEntries(rows []otherRow) (all [][]plots.Entry) {
+	grey := func(text string) plots.Entry { return plots.Entry{Text: text, Grey: true} }
+	for _, row := range rows {
+		mean := printedError(row.average)
+		if row.average.mean > 0 && row.average.std == 0 {
+			mean = printed("%.2f", row.average.mean)
+		}
+		all = append(all, []plots.Entry{
+			grey(row.network), grey("–"), printed("%.2f", row.best), mean, grey("–"), printed("%g", row.params),
+			grey(row.cost), grey(row.comparable), grey(row.method),
+		})
+	}
+	return all
+}
+
+func sharedEntries(r *table1) (all [][]plots.Entry) {
+	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+		count, mean, _ := l.entries()
+		cost, by := l.cost, "gradient"
+		switch {
+		case l.extra:
+			cost, by = "–", "–"
+		case l.genotype == "":
+			by = "random"
+		}
+		all = append(all, []plots.Entry{
+			{Text: l.method}, mean, printed("%.2f", l.best), printedError(l.average), count,
+			printed("%.1f", l.params), {Text: cost, Grey: true}, {Text: "Y", Grey: true}, {Text: by, Grey: true},
+		})
+	}
+	return all
+}
+
+// TrainingCurves are what the trainings behind a table have done, epoch by epoch.
+type TrainingCurves struct{ of *table1 }
+
+// Table1Curves are the errors of the table's trainings over epochs.
+func Table1Curves(r *table1) *TrainingCurves { return &TrainingCurves{r} }
+
+// Figure draws the errors of every epoch's training passes, with cutout and drop path, and on the test images, in
+// percent: means over seeds.
+func (c *TrainingCurves) Figure() plots.Figure {
+	training := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "training error (%)"}}
+	test := plots.Panel{X: plots.Axis{Label: "epochs"}, Y: plots.Axis{Label: "test error (%)"}}
+	for _, g := range c.of.Groups {
+		ran, name := finishedOf(g.Records), candidateTitle(g.Trial.name)
+		if len(ran) == 0 {
+			continue
+		}
+		passed := epochsFrom(1, len(ran[0].Series["train_error"]))
+		training.Series = append(training.Series, c.mean(name, passed, ran, "train_error"))
+		test.Series = append(test.Series, c.mean(name, ran[0].Series["evaluated"], ran, "test_error"))
+	}
+	p := c.of.Params.TrainParams
+	f := plots.Figure{
+		Name: "li2021-training-curves", Style: plots.ICLR.Text(), Panels: [][]plots.Panel{{training, test}},
+		Caption: c.caption(p),
+		Meta: study.Meta("DARTS space, CIFAR-10: parameters and test errors of cells that were found, over epochs",
+			c.of.Scale, p),
+	}
+	if len(test.Series) == 0 {
+		f.Panels = [][]plots.Panel{{{Table: &plots.Table{Columns: []plots.Column{{Header: "no training was run"}}}}}}
+	}
+	return f
+}
+
+func (c *TrainingCurves) mean(label string, x []float64, ran []*runs.Record, series string) plots.Series {
+	return plots.Band(label, x, study.Map(study.Columns(study.Rows(ran, series)), func(values []float64) runs.Summary {
+		return c.of.Mean(values).Percent().Within(0, 100)
+	}))
+}
+
+func (c *TrainingCurves) caption(p TrainParams) string {
+	set := "the images"
+	if p.Examples > 0 {
+		set = fmt.Sprintf("%d images", p.Examples)
+	}
+	return "Training errors are of the passes of an epoch, with cutout and drop path; " +
+		c.of.Interval("band", p.Seeds, "seed") + ". " + p.caption(examplesOf(c.of), set)
+}
+
+// Check judges nothing: what is claimed of errors is about the last epoch.
+func (c *TrainingCurves) Check() []runs.Claim { return nil }
+
+// Records are the keys of the trainings.
+func (c *TrainingCurves) Records() []string { return c.of.Records() }

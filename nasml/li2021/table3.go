@@ -4,15 +4,21 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/internal/rank"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
+	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/nasml/trial"
+	"github.com/nasml/lab/plots"
 )
 
 // Table3Params are the parameters of the protocol of Appendix C.1 and its repetition, Table 3: several candidates are
@@ -219,4 +225,210 @@ func (p Table3Params) choose(candidates lab.Groups[candidate]) {
 	if len(order) > 0 {
 		slices.MinFunc(order, func(a, b *candidate) int { return cmp.Compare(a.final, b.final) }).best = true
 	}
+}
+
+// candidatesOf are the candidates of a set; none before one is chosen.
+func candidatesOf(r *table3, set int) []candidate {
+	all := r.Part("candidate").Where(func(c candidate) bool { return c.set == set }).Trials()
+	if !slices.ContainsFunc(all, func(c candidate) bool { return c.best }) {
+		return nil
+	}
+	return all
+}
+
+func againOf(r *table3, set int) []*runs.Record {
+	return r.Part("again").Where(func(c candidate) bool { return c.set == set }).Records()
+}
+
+func epochs3(r *table3) int {
+	s, _ := r.Params.settings("cifar-10") // whose error is one of the rules'
+	return s.Epochs
+}
+
+func drawTable3(r *table3, f *lab.Picture) {
+	p := r.Params
+	panel := plots.Panel{
+		X: plots.Axis{Label: fmt.Sprintf("test error after %d epochs (%%)", p.Short)},
+		Y: plots.Axis{Label: fmt.Sprintf("after %d epochs (%%)", epochs3(r))},
+	}
+	goesOn := plots.Series{Label: "goes on", Line: plots.NoLine}
+	givenUp := plots.Series{Label: "given up", Line: plots.NoLine}
+	for set := range p.Sets {
+		for _, c := range candidatesOf(r, set) {
+			s := &givenUp
+			if c.kept {
+				s = &goesOn
+			}
+			s.X, s.Y = append(s.X, c.short), append(s.Y, c.final)
+		}
+	}
+	panel.Series = []plots.Series{goesOn, givenUp}
+	f.Style = plots.ICLR.Text()
+	f.Row(panel, plots.Panel{Table: protocolTable(r)})
+	once := p.TrainParams
+	once.Seeds = 1
+	bold := ""
+	if len(candidatesOf(r, 0)) > 0 {
+		bold = fmt.Sprintf("; bold: the %d best after %d epochs, and of these the best at the end", p.Kept, p.Short)
+	}
+	f.Say("%s%s.", stage1Note(r), bold)
+	once.say(f, examplesOf(r), imagesOf(p.Examples, strings.ToUpper(string(p.Data))))
+}
+
+func stage1Note(r *table3) string {
+	if n := len(r.Part(searchPart)[0].Records); n > 0 {
+		return fmt.Sprintf("Stage 1: %d searches of ours", n)
+	}
+	return "Stage 1 was not run: candidates are published cells and random ones"
+}
+
+var publishedSets = []number{{2.50, 0.07}, {2.50, 0.09}, {2.60, 0.09}}
+
+func protocolTable(r *table3) *plots.Table {
+	t := &plots.Table{Columns: []plots.Column{
+		{Header: "candidate"}, {Header: fmt.Sprintf("epoch %d", r.Params.Short), Group: "test error (%)"},
+		{Header: fmt.Sprintf("epoch %d", epochs3(r)), Group: "test error (%)"},
+		{Header: "the paper's,\nepoch 600"},
+	}}
+	var end plots.Block
+	for set := range r.Params.Sets {
+		title, text := "", "the best, other seeds"
+		if r.Params.Sets > 1 {
+			title = fmt.Sprintf("set %d", set+1)
+			text += ", " + title
+		}
+		block := plots.Block{Title: title}
+		for _, c := range candidatesOf(r, set) {
+			block.Rows = append(block.Rows, []plots.Entry{
+				{Text: candidateTitle(c.name)}, {Text: fmt.Sprintf("%.1f", c.short), Bold: c.kept},
+				{Text: fmt.Sprintf("%.1f", c.final), Bold: c.best}, {},
+			})
+		}
+		if len(block.Rows) > 0 {
+			t.Blocks = append(t.Blocks, block)
+		}
+		mean, _ := errorEntries(againOf(r, set), "test_error")
+		end.Rows = append(end.Rows, []plots.Entry{{Text: text}, {}, mean, {}})
+	}
+	for i, set := range publishedSets {
+		end.Rows = append(end.Rows, []plots.Entry{
+			{Text: fmt.Sprintf("the paper's, set %d", i+1), Grey: true}, {}, {}, printedError(set),
+		})
+	}
+	t.Blocks = append(t.Blocks, end)
+	return t
+}
+
+func candidateTitle(name string) string {
+	p, ok := supernet.Published[name]
+	switch {
+	case !ok:
+		return name
+	case p.Searched == "CIFAR-10":
+		return p.Method
+	}
+	return fmt.Sprintf("%s (%s)", p.Method, p.Searched)
+}
+
+// The protocol of Appendix C.1.3.
+const (
+	protocolCandidates, protocolFull = 10, 3
+	protocolEpochs, protocolShort    = 600, 20
+	protocolSaved, protocolSeeds     = 75, 10 // percent; of stage 3
+)
+
+const stage2Source = "Appendix C.1.3"
+
+func judgeTable3(r *table3) []runs.Claim {
+	claims := []runs.Claim{judgeRanks(r, "spearman"), judgeRanks(r, "kendall"), judgeKept(r), judgeSaved(r)}
+	for set := range publishedSets {
+		claims = append(claims, judgeSet(r, set))
+	}
+	return append(claims, judgeEvaluationSettings(r))
+}
+
+// judgeRanks judges, by one of two rank correlations, that errors after the short part rank candidates as at the end.
+func judgeRanks(r *table3, name string) runs.Claim {
+	c := r.Claim("own: poor candidates are known after a few epochs: %s's rank correlation above 0",
+		strings.ToUpper(name[:1])+name[1:]).From(stage2Source).Says(0).Family(2)
+	var short, final []float64
+	for _, x := range candidatesOf(r, 0) {
+		short, final = append(short, x.short), append(final, x.final)
+	}
+	a, err := rank.Correlate(name, short, final, c.Confidence)
+	if err != nil {
+		return c.NotRun("%v", err)
+	}
+	c.Ours, c.Lo, c.Hi = runs.Number(a.Estimate), a.Lo, a.Hi
+	c = c.Noting("%s", strings.Join(append([]string{fmt.Sprintf("errors after %d epochs against those after %d, %d "+
+		"candidates", r.Params.Short, epochs3(r), a.N)}, a.Warnings...), "; "))
+	if !a.Lo.Valid() || !a.Hi.Valid() {
+		return c.Claim
+	}
+	return verdict.Interval(c.Claim, 0, 1)
+}
+
+func judgeKept(r *table3) runs.Claim {
+	c := r.Claim("own: the best candidate at the end is among those that go on").From(stage2Source)
+	candidates := candidatesOf(r, 0)
+	if len(candidates) == 0 {
+		return c.NotRun("not all candidates were trained")
+	}
+	best := slices.MinFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.final, b.final) })
+	lost := 0
+	if !best.kept {
+		lost = 1
+	}
+	return verdict.None(c.Noting("%d of %d go on after %d epochs; one run of the protocol, the first", r.Params.Kept,
+		len(candidates), r.Params.Short).Claim, lost, 1)
+}
+
+// judgeSaved judges the saved share of the cost by the paper's own numbers: three of ten candidates are trained for 600
+// epochs, the others for 20.
+func judgeSaved(r *table3) runs.Claim {
+	c := r.Claim("[LI237] share of the cost of stage 2 that is saved, %%").From(stage2Source).Says(protocolSaved).
+		Noting("by the paper's own numbers: 3 of 10 candidates for 600 epochs, the others for 20")
+	used := protocolFull*protocolEpochs + (protocolCandidates-protocolFull)*protocolShort
+	c.Ours, c.Tolerance = runs.Number(100*(1-float64(used)/float64(protocolCandidates*protocolEpochs))), 0
+	c.Holds = runs.Judge(c.Ours > protocolSaved)
+	return c.Claim
+}
+
+func judgeSet(r *table3, set int) runs.Claim {
+	paper := publishedSets[set]
+	c := r.Claim("[LI%d] average test error on CIFAR-10 of the best, set %d, %%", 182+set, set+1).Says(paper.mean).
+		Family(len(publishedSets))
+	c.Tolerance = runs.Number(paper.std)
+	ours := errorsOf(againOf(r, set), "test_error")
+	switch {
+	case set >= r.Params.Sets:
+		return c.NotRun("so many sets of seeds were run: %d (Sets)", r.Params.Sets)
+	case r.Params.reduced("cifar-10") || r.Params.Data != data.CIFAR10:
+		return c.NotRun("errors at a reduced scale are not the paper's; --scale paper has its 600 epochs")
+	case slices.ContainsFunc(candidatesOf(r, set), func(x candidate) bool { return x.best && !x.ours }):
+		return c.NotRun("the best candidate is none that a search of ours found, as the paper's sets are")
+	case len(ours) < r.Params.Seeds:
+		return c.NotRun("%d of %d trainings of the best candidate", len(ours), r.Params.Seeds)
+	}
+	return c.Mean(ours).Near(paper.mean, paper.std)
+}
+
+func judgeEvaluationSettings(r *table3) runs.Claim {
+	c := r.Claim("[LI228 LI234] settings of stages 2 and 3 that are not those printed").From("Appendix C.1.2")
+	s := training.AsPaper["cifar-10"]
+	printed := []struct{ ours, paper float64 }{
+		{float64(s.Epochs), protocolEpochs}, {float64(s.Batch), 128}, {s.LearningRate, 0.025}, {s.LearningRateMin, 0},
+		{s.Rate(s.Epochs / 2), 0.0125}, // the cosine
+		{s.Momentum, 0.9}, {s.WeightDecay, 3e-4}, {float64(s.Channels), 36}, {float64(s.Cells), 20},
+		{float64(s.Augment.Cutout), 16}, {s.Auxiliary, 0.4}, {s.DropPath, 0.3}, {s.Clip, 5}, {s.Smoothing, 0},
+		{float64(Table3Paper.Seeds), protocolSeeds}, {float64(Table3Paper.Short), protocolShort},
+	}
+	differ := 0
+	for _, f := range printed {
+		if math.Abs(f.ours-f.paper) > 1e-9 {
+			differ++
+		}
+	}
+	return verdict.None(c.Noting("paper and authors' code: %s",
+		strings.Join(training.Differences(s, training.AsCode["cifar-10"]), "; ")).Claim, differ, len(printed))
 }

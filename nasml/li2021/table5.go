@@ -9,7 +9,6 @@ import (
 	"github.com/nasml/lab/nasml/lab"
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
-	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
 	"github.com/nasml/lab/plots"
@@ -60,13 +59,8 @@ var Table5 = lab.Declare(lab.Entry[Table5Params, cell]{
 		Paper: "a second; with Folder six trainings, each 12 days on a GTX 1080 Ti (Liu+ 2019, Appendix A)",
 	},
 	Quick: Table5Quick, Paper: Table5Paper, Settings: table5Settings, Note: noteOfSearches,
-	Also: []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
-	Rules: func(p Table5Params, c *study.Checks) {
-		if len(*c) == 0 {
-			_, err := p.cells()
-			c.Expect(err == nil, "%v", err)
-		}
-	},
+	Also:  []catalog.Preset[Table5Params]{{Scale: catalog.Large, Params: Table5Large}},
+	Rules: expectCells[Table5Params],
 	Trials: func(p Table5Params) (gs lab.Groups[cell]) {
 		cells, _ := p.cells() // whose error is one of the rules'
 		gs.Add("training", p.Seeds, cells...)
@@ -97,8 +91,7 @@ func drawTable5(r *table5, f *lab.Picture) {
 	const params, one, five = "parameters (M)", "top-1 error (%)", "top-5 error (%)"
 	t := &plots.Table{Columns: []plots.Column{
 		{Header: "cell (searched on)"}, {Header: "ours", Group: params}, {Header: "paper", Group: params},
-		{Header: "multiply-\nadds (M)"},
-		{Header: "ours", Group: one}, {Header: "paper", Group: one},
+		{Header: "multiply-\nadds (M)"}, {Header: "ours", Group: one}, {Header: "paper", Group: one},
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
 	var block plots.Block
@@ -125,14 +118,11 @@ func drawTable5(r *table5, f *lab.Picture) {
 	p.say(f, x, fmt.Sprintf("%d photographs of %d classes", x.train, x.classes))
 }
 
-// judgeTable5 judges the numbers of parameters of Table 5, that multiply-adds are fewer than 600 M, and the errors at
-// the paper's scale.
 func judgeTable5(r *table5) []runs.Claim {
 	p, quick, why := r.Params, Table5Quick, ""
 	if p.CountedChannels != quick.CountedChannels || p.CountedCells != quick.CountedCells ||
 		p.CountedClasses != quick.CountedClasses || p.CountedImage != quick.CountedImage {
-		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 " +
-			"pixels"
+		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
 	}
 	var counts, adds, errors []runs.Claim
 	for _, l := range linesOf(publishedImageNet, r.Groups) {

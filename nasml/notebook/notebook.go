@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/nasml/lab/nasml/internal/claims"
 	"github.com/nasml/lab/nasml/internal/findings"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
 
@@ -88,10 +90,9 @@ func here(name data.Name) (of data.Name, missing string) {
 // kept remembers the shipped records that Run read, so that [Records] finds them.
 var kept = runs.KeepShipped(context.Background())
 
-// Run computes the trials that are not in the store of a figure and returns the result.
-// Stop in JupyterLab (SIGINT) ends it after the step under way, or where that
-// takes long, as compiling does, in the middle of it; finished trials stay
-// stored. An error ends the cell with one line on standard error.
+// Run computes the trials that are not in the store of a figure and returns the result. Stop in JupyterLab (SIGINT)
+// ends it after the step under way, or where that takes long, as compiling does, in the middle of it; finished trials
+// stay stored. An error ends the cell with one line on standard error.
 func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p P) R {
 	ctx, stop := signal.NotifyContext(kept, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -101,12 +102,8 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 		select {
 		case <-returned:
 		case <-time.After(patience):
-			fail(
-				errors.New(
-					"stopped within a step that cannot be interrupted, such as compiling; what was finished is " +
-						"stored, run the cell again to go on",
-				),
-			)
+			fail(errors.New("stopped within a step that cannot be interrupted, such as compiling; what was finished " +
+				"is stored, run the cell again to go on"))
 		}
 	}()
 	r, err := figure(ctx, p)
@@ -122,15 +119,22 @@ func Run[P any, R catalog.Result](figure func(context.Context, P) (R, error), p 
 // which a reader opens: JupyterLab gives a picture no text of its own.
 func Show(r catalog.Result) {
 	f := r.Figure()
-	err := f.Show()
+	if shown(f.Show()) {
+		inCell(func() string {
+			return "<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
+				"</small></details>"
+		})
+	}
+}
+
+// shown reports whether a picture was shown, by the error of that; outside a notebook it says that none is.
+func shown(err error) bool {
 	if errors.Is(err, plots.ErrNoNotebook) {
 		fmt.Println("(not in a notebook: no picture is shown)")
-		return
+		return false
 	}
 	fail(err)
-	gonbui.DisplayHTML("<details><summary><small>in words</small></summary><small>" + html.EscapeString(f.Alt()) +
-		"</small></details>")
-	gonbui.Sync()
+	return true
 }
 
 // Claims displays the paper's claims with our numbers and a verdict beside each.
@@ -139,12 +143,18 @@ func Claims(r catalog.Result) {
 	if e, scale, ok := catalog.Of(r); ok {
 		table = claims.Judged(e.ID, scale, table)
 	}
-	if gonbui.IsNotebook {
-		gonbui.DisplayHTML(runs.ClaimHTML(table))
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+	if !inCell(func() string { return runs.ClaimHTML(table) }) {
+		fmt.Print(runs.ClaimTable(table))
 	}
-	fmt.Print(runs.ClaimTable(table))
+}
+
+// inCell displays a part of a page below the cell; false outside a notebook, where it is not made.
+func inCell(part func() string) bool {
+	if gonbui.IsNotebook {
+		gonbui.DisplayHTML(part())
+		gonbui.Sync() // a cell that ends at once would take its last output along
+	}
+	return gonbui.IsNotebook
 }
 
 // Ledger displays every claim of a paper, such as "li2021", or of all papers if it is
@@ -155,25 +165,21 @@ func Ledger(paper string) {
 	defer stop()
 	l, err := claims.Read(ctx, claims.Options{Paper: paper})
 	fail(err)
-	if gonbui.IsNotebook {
+	if !inCell(func() string {
 		part, err := l.HTML()
 		fail(err)
-		gonbui.DisplayHTML(part)
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+		return part
+	}) {
+		fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 	}
-	fail(l.WriteText(os.Stdout, claims.Text{Width: 120}))
 }
 
 // Findings displays what is wrong in the papers and in their authors' programs, see
 // package findings. It computes nothing.
 func Findings() {
-	if gonbui.IsNotebook {
-		gonbui.DisplayHTML(findings.HTML())
-		gonbui.Sync() // a cell that ends at once would take its last output along
-		return
+	if !inCell(findings.HTML) {
+		fmt.Print(findings.Markdown())
 	}
-	fmt.Print(findings.Markdown())
 }
 
 // Export writes a result's picture into the folder dir, beside the notebook, and prints the
@@ -190,7 +196,6 @@ func Export(r catalog.Result, dir string, with ...any) {
 	fail(err)
 }
 
-// exportOf collects what an export is told.
 func exportOf(with []any) (plots.Export, error) {
 	var how plots.Export
 	for _, w := range with {
@@ -235,36 +240,29 @@ func Records(r catalog.Result) runs.Data {
 // ExportData writes [Records] into the folder dir, beside the notebook, as "csv", "npz" or, if no format is named, as
 // both, and prints the paths.
 func ExportData(r catalog.Result, dir string, formats ...string) {
-	files, err := Records(r).Save(dir, formats...)
+	printed(Records(r).Save(dir, formats...))
+}
+
+// printed prints the paths of files that were written.
+func printed(files []string, err error) {
 	fail(err)
 	for _, file := range files {
 		fmt.Println(file)
 	}
 }
 
-// Animate displays an animation below the cell, with a button and a slider. It takes
-// what a result's Animation returns.
+// Animate displays an animation below the cell, with a button and a slider. It takes what a result's Animation returns.
 func Animate(a plots.Animation, err error) {
 	fail(err)
-	err = a.Show()
-	if errors.Is(err, plots.ErrNoNotebook) {
-		fmt.Println("(not in a notebook: no picture is shown)")
-		return
-	}
-	fail(err)
+	shown(a.Show())
 }
 
 // ExportAnimation writes an animation into the folder dir, as a page ("html") and
 // every frame in the other formats, and prints the paths.
 func ExportAnimation(a plots.Animation, dir string, formats ...string) {
-	files, err := a.Save(dir, formats...)
-	fail(err)
-	for _, file := range files {
-		fmt.Println(file)
-	}
+	printed(a.Save(dir, formats...))
 }
 
-// fail ends the cell if there is an error.
 func fail(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, said(err))
@@ -297,4 +295,76 @@ func lower(message string) string {
 	}
 	field := map[string]string{"its rate": "ArchRate", "LearningRate": "LearningRate"}[found[1]]
 	return fmt.Sprintf(": type `p.%s = %.2g`", field, rate/10)
+}
+
+// Answer displays a question with its answer in words, from the claims of a result: all that
+// it has, or those whose name contains one of the texts in about:
+//
+//	notebook.Answer("Does GAEA still win without skip connections?", r, "GAEA DARTS (bilevel) above")
+//
+// The answer is yes where all of them hold, no where none does, and open where the runs do not
+// tell; each claim stands below it with its number, its interval and its note.
+func Answer(question string, r catalog.Result, about ...string) {
+	text, err := answer(question, r.Check(), about)
+	fail(err)
+	if !inCell(func() string {
+		lines := strings.Split(strings.TrimSpace(html.EscapeString(text)), "\n")
+		return "<p><b>" + lines[0] + "</b></p><ul><li>" + strings.Join(lines[1:], "</li><li>") + "</li></ul>"
+	}) {
+		fmt.Print(text)
+	}
+}
+
+func answer(question string, claims []runs.Claim, about []string) (string, error) {
+	chosen := claimsAbout(claims, about)
+	if len(chosen) == 0 {
+		names := study.Map(claims, func(c runs.Claim) string { return c.Name })
+		return "", fmt.Errorf("no claim of this result is about %q: take a part of one of the names %q", about, names)
+	}
+	text := question + " " + yesOrNo(chosen) + "\n"
+	for _, c := range chosen {
+		text += sentence(c) + "\n"
+	}
+	return text, nil
+}
+
+// claimsAbout are the claims whose name contains one of the texts; all if there is none.
+func claimsAbout(claims []runs.Claim, about []string) []runs.Claim {
+	return slices.DeleteFunc(slices.Clone(claims), func(c runs.Claim) bool {
+		in := func(text string) bool { return strings.Contains(c.Name, text) }
+		return len(about) > 0 && !slices.ContainsFunc(about, in)
+	})
+}
+
+func yesOrNo(claims []runs.Claim) string {
+	count := map[runs.Verdict]int{}
+	for _, c := range claims {
+		count[c.Holds]++
+	}
+	n := len(claims)
+	switch {
+	case count[runs.Holds] == n:
+		return "Yes."
+	case count[runs.Fails] == n:
+		return "No."
+	case count[runs.NotKnown] == n:
+		return "These runs do not tell."
+	}
+	return fmt.Sprintf("Not as a whole: %d of %d statements hold, %d do not hold, %d are inconclusive.",
+		count[runs.Holds], n, count[runs.Fails], count[runs.NotKnown])
+}
+
+func sentence(c runs.Claim) string {
+	text := strings.TrimPrefix(c.Name, "own: ")
+	if c.Ours.Valid() {
+		text += ": " + c.Ours.String()
+		if c.Lo.Valid() && c.Hi.Valid() {
+			text += fmt.Sprintf(" [%v, %v]", c.Lo, c.Hi)
+		}
+		text += ", " + c.Holds.String()
+	}
+	if c.Note != "" {
+		text += ". " + c.Note
+	}
+	return text
 }

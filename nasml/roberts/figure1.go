@@ -24,9 +24,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// Figure1Params are the parameters of Figure 1, a computation graph whose edges
-// mix operations, and of what Section 5 says of such graphs. The paper prints
-// neither the number of nodes nor the operations, only that an edge has three.
+// Figure1Params are the parameters of Figure 1, a computation graph whose edges mix operations, and of what Section 5
+// says of such graphs. The paper prints neither the number of nodes nor the operations, only that an edge has three.
 type Figure1Params struct {
 	Space         string   // a name of supernet.Spaces
 	Without       []string // operations to leave out: the caption says three an edge
@@ -44,17 +43,12 @@ var (
 		Space: "nasbench201", Without: []string{"none", "nor_conv_1x1"}, Concentration: 1, Seed: 1,
 		Channels: 4, Seeds: 5, Samples: 2000, Confidence: 0.95,
 	}
-	Figure1Paper = func() Figure1Params {
-		p := Figure1Quick
-		p.Seeds, p.Samples = 50, 20000
-		return p
-	}()
+	Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) { p.Seeds, p.Samples = 50, 20000 })
 )
 
-// Figure1 draws α ∈ Δ^{|O|−1} for every edge of a cell of supernet.Spaces, and
-// checks what Section 5 says of computation graphs: that standard operations are
-// 1-positively homogeneous, and that the weights of the edges multiply to weights
-// of whole architectures, exactly in linear graphs and not beyond.
+// Figure1 draws α ∈ Δ^{|O|−1} for every edge of a cell of supernet.Spaces, and checks what Section 5 says of
+// computation graphs: that standard operations are 1-positively homogeneous, and that the weights of the edges multiply
+// to weights of whole architectures, exactly in linear graphs and not beyond.
 var Figure1 = lab.Declare(lab.Entry[Figure1Params, graph.Trial]{
 	Of: paper, Name: "figure1", Kind: lab.Figure, Source: "Section 5, note", Notebook: "figure1_graph",
 	Title: "A computation graph with a convex combination of operations on each edge",
@@ -139,25 +133,11 @@ func drawGraph(r *figure1, p *lab.Picture) {
 	theta := r.Params.theta(space)
 	p.Style = plots.ICLR
 	p.Row(
-		plots.Panel{Title: fmt.Sprintf("mixture, $α_e ∈ Δ^{%d}$", len(space.Ops)-1), Cell: cell(space, theta)},
-		plots.Panel{Title: "arg max on each edge", Cell: cell(space, space.OneHot(space.Argmax(theta)))})
+		plots.Panel{Title: fmt.Sprintf("mixture, $α_e ∈ Δ^{%d}$", len(space.Ops)-1), Cell: study.Cell(space, theta)},
+		plots.Panel{Title: "arg max on each edge", Cell: study.Cell(space, space.OneHot(space.Argmax(theta)))})
 	p.Say("The cell of %s with %d operations an edge; an operation is as wide as its weight $α_{i,e}$, drawn from a "+
 		"Dirichlet distribution (%v); the paper does not name the operations.",
 		study.SpaceTitle(space.Name), len(space.Ops), r.Params.Concentration)
-}
-
-func cell(space supernet.Space, theta [][]float64) *plots.Cell {
-	c := &plots.Cell{Width: 7}
-	for j := range space.Nodes {
-		c.Nodes = append(c.Nodes, fmt.Sprint(j))
-	}
-	for _, op := range space.Ops {
-		c.Ops = append(c.Ops, plots.Op{Label: op, None: op == "none"})
-	}
-	for e, edge := range space.Edges {
-		c.Edges = append(c.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[e]})
-	}
-	return c
 }
 
 func graphClaims(r *figure1) []runs.Claim {
@@ -209,9 +189,8 @@ func judgeDifferent(r *figure1, value string, c runs.Claim) runs.Claim {
 	return c
 }
 
-// judgeSampled judges the mean over sampled architectures by its largest distance
-// from the sum over all, in standard errors; so many distances are looked at that
-// the largest may well be 3.
+// judgeSampled judges the mean over sampled architectures by its largest distance from the sum over all, in standard
+// errors; so many distances are looked at that the largest may well be 3.
 func judgeSampled(r *figure1) runs.Claim {
 	c := r.Claim("[RO021] sampling an operation on each edge gives architecture a with weight Π_e α_{e,a_e} " +
 		"(largest z)").Claim

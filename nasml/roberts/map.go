@@ -31,23 +31,18 @@ type MapParams struct {
 
 // MapQuick and MapPaper differ in the number of problems and their points.
 var (
-	MapQuick = func() MapParams {
-		p := MapParams{quickProblems, 3, []int{1, 2, 8, 32}, []int{16, 64, 256}}
+	MapQuick = lab.With(MapParams{quickProblems, 3, []int{1, 2, 8, 32}, []int{16, 64, 256}}, func(p *MapParams) {
 		p.Problems, p.Seeds = 100, 4
 		p.Noise, p.WeightErrors, p.AlphaErrors, p.Sign = []float64{0.1, 0.3, 1, 3}, nil, nil, false
-		return p
-	}()
-	MapPaper = func() MapParams {
-		p := MapQuick
+	})
+	MapPaper = lab.With(MapQuick, func(p *MapParams) {
 		p.Points, p.Problems, p.Seeds = 512, 1000, 10
 		p.Widths, p.NoisePoints = []int{1, 2, 4, 8, 16, 32, 64, 128}, []int{16, 64, 256, 1024, 4096}
-		return p
-	}()
+	})
 )
 
-// Map counts, over all spaces of activations of a size, how often Condition 6
-// and its conclusions hold; then over the width of the network, and over label
-// noise for some numbers of points.
+// Map counts, over all spaces of activations of a size, how often Condition 6 and its conclusions hold; then over the
+// width of the network, and over label noise for some numbers of points.
 var Map = lab.Declare(lab.Entry[MapParams, problems]{
 	Of: paper, Name: "map", Kind: lab.Theorem, Source: "Theorem 7", Notebook: "map_conditions",
 	Title: "Where Condition 6 and arg max discretization hold: activations, width, noise",
@@ -141,9 +136,8 @@ func signVerdict(lo, hi runs.Number) runs.Verdict {
 	return runs.NotKnown
 }
 
-// noiseClaim compares the share of right arg max for the most and the fewest
-// points at the highest noise, seed by seed: noise that is independent of x adds
-// the same to all losses of the population, σ²/2, and misleads a sample only.
+// noiseClaim compares the share of right arg max for the most and the fewest points at the highest noise, seed by seed:
+// noise that is independent of x adds the same to all losses of the population, σ²/2, and misleads a sample only.
 func noiseClaim(r *mapped) runs.Claim {
 	c := ours("independent label noise misleads samples, not the population: arg max is right more often on more " +
 		"points")
@@ -216,8 +210,7 @@ func widthPanel(r *mapped) plots.Panel {
 	return p
 }
 
-// noisePanel has a curve a number of points: how often arg max is right beside
-// the level of the noise.
+// noisePanel has a curve a number of points: how often arg max is right beside the level of the noise.
 func noisePanel(r *mapped) plots.Panel {
 	p := plots.Panel{
 		Title: "arg max under label noise",

@@ -26,9 +26,8 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// SearchParams are the parameters of real searches: α and W are trained on the
-// outputs of a teacher f_σα*(x, W*), and what is found is checked. The paper
-// assumes the search to be perfect and has none; all values are ours.
+// SearchParams are the parameters of real searches: α and W are trained on the outputs of a teacher f_σα*(x, W*), and
+// what is found is checked. The paper assumes the search to be perfect and has none; all values are ours.
 type SearchParams struct {
 	Spaces []string `validate:"min=1,unique"` // "relu/tanh/sin": operations of a space
 	// α*: of a space of h operations the first h, divided by their sum
@@ -57,12 +56,10 @@ var (
 		Inputs: 5, Width: 8, Student: 8, Spread: 1.5, Train: 200, Valid: 200,
 		Update: "eg", Eta: 0.3, LearningRate: 0.01, Steps: 1500, Seeds: 4, Confidence: 0.95,
 	}
-	SearchPaper = func() SearchParams {
-		p := SearchQuick
+	SearchPaper = lab.With(SearchQuick, func(p *SearchParams) {
 		p.Noise = []float64{0, 0.03, 0.1, 0.3, 1}
 		p.Train, p.Valid, p.Steps, p.Seeds = 800, 800, 10000, 20
-		return p
-	}()
+	})
 )
 
 type teaching = searching.Teaching
@@ -279,8 +276,7 @@ func drawSearches(r *searches, f *lab.Picture) {
 		100*p.Confidence)
 }
 
-// markers tell spaces apart. A marker of its own also keeps a cloud of points
-// from being thinned out.
+// markers tell spaces apart. A marker of its own also keeps a cloud of points from being thinned out.
 var markers = []plots.Marker{
 	plots.Circle, plots.Square, plots.TriangleUp, plots.Diamond, plots.TriangleDown, plots.Pentagon, plots.Hexagon,
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
+	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/plots"
 )
 
@@ -14,35 +15,31 @@ const (
 	green, orange, sky           = "#009E73", "#E69F00", "#56B4E9"
 )
 
-// looks are those of methods and splits, by their titles. DARTS and what descends from it
-// are blue, GAEA's versions vermilion with long dashes, so that they differ in grey too.
-var looks = map[string]plots.Look{
-	"DARTS (bilevel)":        {Color: blue, Marker: plots.Circle, Line: plots.Solid},
-	"DARTS (ERM)":            {Color: sky, Marker: plots.TriangleDown, Line: plots.Dotted},
-	"PC-DARTS":               {Color: blue, Marker: plots.Square, Line: plots.Solid},
-	"GAEA DARTS (bilevel)":   {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
-	"GAEA DARTS (ERM)":       {Color: orange, Marker: plots.Pentagon, Line: plots.DashDot},
-	"GAEA PC-DARTS":          {Color: vermilion, Marker: plots.TriangleUp, Line: plots.LongDash},
-	"XNAS":                   {Color: green, Marker: plots.Hexagon, Line: plots.Dashed},
-	"random search":          {Color: orange, Marker: plots.Square, Line: plots.Dashed},
-	"weight sharing":         {Color: blue, Marker: plots.Circle, Line: plots.Solid},
-	"fast weight sharing":    {Color: black, Marker: plots.TriangleUp, Line: plots.DashDot},
-	"successive halving":     {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
-	"Hyperband":              {Color: green, Marker: plots.TriangleDown, Line: plots.Dotted},
-	"Adam on logits (DARTS)": {Color: blue, Marker: plots.Circle, Line: plots.Solid},
-	"SGD on logits":          {Color: black, Marker: plots.TriangleUp, Line: plots.DashDot},
-	"EG (GAEA)":              {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
-	"EG":                     {Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash},
-	"projected SGD":          {Color: blue, Marker: plots.Square, Line: plots.Solid},
-	"training":               {Color: blue, Marker: plots.Circle, Line: plots.Solid},
-	"train":                  {Color: blue, Marker: plots.Circle, Line: plots.Solid},
-	"validation":             {Color: green, Marker: plots.Square, Line: plots.Dashed},
-	"test":                   {Color: vermilion, Marker: plots.TriangleUp, Line: plots.LongDash},
+// looks are those of methods and splits, with their titles. DARTS and what descends from it are blue, GAEA's versions
+// vermilion with long dashes, so that they differ in grey too.
+var looks = map[plots.Look][]string{
+	{Color: blue, Marker: plots.Circle, Line: plots.Solid}: {
+		"DARTS (bilevel)", "weight sharing", "Adam on logits (DARTS)", "training", "train",
+	},
+	{Color: blue, Marker: plots.Square, Line: plots.Solid}: {"PC-DARTS", "projected SGD"},
+	{Color: vermilion, Marker: plots.Diamond, Line: plots.LongDash}: {
+		"GAEA DARTS (bilevel)", "successive halving", "EG (GAEA)", "EG",
+	},
+	{Color: vermilion, Marker: plots.TriangleUp, Line: plots.LongDash}: {"GAEA PC-DARTS", "test"},
+	{Color: black, Marker: plots.TriangleUp, Line: plots.DashDot}:      {"fast weight sharing", "SGD on logits"},
+	{Color: sky, Marker: plots.TriangleDown, Line: plots.Dotted}:       {"DARTS (ERM)"},
+	{Color: orange, Marker: plots.Pentagon, Line: plots.DashDot}:       {"GAEA DARTS (ERM)"},
+	{Color: orange, Marker: plots.Square, Line: plots.Dashed}:          {"random search"},
+	{Color: green, Marker: plots.Hexagon, Line: plots.Dashed}:          {"XNAS"},
+	{Color: green, Marker: plots.TriangleDown, Line: plots.Dotted}:     {"Hyperband"},
+	{Color: green, Marker: plots.Square, Line: plots.Dashed}:           {"validation"},
 }
 
 func init() {
-	for name, look := range looks {
-		plots.Named[name] = look
+	for look, names := range looks {
+		for _, name := range names {
+			plots.Named[name] = look
+		}
 	}
 	plots.Title = Title
 }
@@ -62,10 +59,9 @@ var titles = map[string]string{
 	"full_0": "full, part 0", "full_1": "full, part 1", // of NAS-Bench-101
 }
 
-// Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is
-// "max pool 3×3", "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of
-// NAS-Bench-201, "|avg_pool_3x3~0|+…", is its operations, node by node; of a list,
-// "relu, tanh", each has its title. What it does not know stays as it is.
+// Title is a name of programs in words, as pictures and tables have it: "max_pool_3x3" is "max pool 3×3",
+// "gaea-darts/erm@darts" is "GAEA DARTS (ERM), DARTS' space". A cell of NAS-Bench-201, "|avg_pool_3x3~0|+…", is its
+// operations, node by node; of a list, "relu, tanh", each has its title. What it does not know stays as it is.
 func Title(name string) string {
 	if title, ok := titles[name]; ok {
 		return title
@@ -96,9 +92,23 @@ func cellTitle(name string) string {
 	return strings.Join(nodes, " | ")
 }
 
-// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a
-// space before it, for what the paper proves and has no setting for: its largest scale
-// is "large", though a command calls it "paper".
+// Cell is a cell of a space as a graph, every edge with its operations as wide as their weights θ.
+func Cell(space supernet.Space, theta [][]float64) *plots.Cell {
+	c := &plots.Cell{Width: 7, Ops: Map(space.Ops, Op)} // fixed, so that a cell keeps its shape
+	for i := range space.Nodes {
+		c.Nodes = append(c.Nodes, fmt.Sprint(i))
+	}
+	for e, edge := range space.Edges {
+		c.Edges = append(c.Edges, plots.Edge{From: edge.From, To: edge.To, Weights: theta[e]})
+	}
+	return c
+}
+
+// Op is an operation as cells are drawn with it.
+func Op(op string) plots.Op { return plots.Op{Label: op, None: op == "none"} }
+
+// ScaleNote is a caption's sentence on the scale of an entry's parameters, with a space before it, for what the paper
+// proves and has no setting for: its largest scale is "large", though a command calls it "paper".
 func ScaleNote(params any) string {
 	switch catalog.ScaleOf(params) {
 	case catalog.Quick:
@@ -117,8 +127,7 @@ func SettingNote(params any) string {
 	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."
 }
 
-// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single
-// one is called.
+// Counted is a number of things in words, "1 seed" or "3 seeds"; one is what a single one is called.
 func Counted(n int, one string) string {
 	if n == 1 {
 		return "1 " + one

@@ -78,7 +78,6 @@ func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 	}
 }
 
-// price is what a batch of trials took.
 type price struct {
 	like    string  // settings of its trials: but for numbers, if these say how much work it is
 	amount  float64 // of work, the mean of a trial
@@ -175,7 +174,6 @@ func likeness(params any) string {
 	return strings.Join(words, "\n")
 }
 
-// asText are all settings of a trial.
 func asText(params any) string {
 	text, err := json.Marshal(params)
 	if err != nil { // it has no key either

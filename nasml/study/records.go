@@ -10,8 +10,7 @@ import (
 )
 
 // Keys are the keys of the records that there are; nil stands for none.
-func Keys(records []*runs.Record) []string {
-	var keys []string
+func Keys(records []*runs.Record) (keys []string) {
 	for _, r := range records {
 		if r != nil {
 			keys = append(keys, r.Key)
@@ -30,7 +29,6 @@ func Rows(records []*runs.Record, name string) [][]float64 {
 	return named(records, func(r *runs.Record) map[string][]float64 { return r.Series }, name)
 }
 
-// named is what records have by a name; nil stands for no record.
 func named[V any](records []*runs.Record, of func(*runs.Record) map[string]V, name string) (all []V) {
 	for _, r := range records {
 		if r != nil {
@@ -43,8 +41,7 @@ func named[V any](records []*runs.Record, of func(*runs.Record) map[string]V, na
 }
 
 // Column is entry j of the rows that are long enough.
-func Column(rows [][]float64, j int) []float64 {
-	var column []float64
+func Column(rows [][]float64, j int) (column []float64) {
 	for _, row := range rows {
 		if j < len(row) {
 			column = append(column, row[j])
@@ -81,8 +78,7 @@ func By[K comparable, V any](values []V, key func(V) K) [][]V {
 }
 
 // Map is a list of what a function makes of each value.
-func Map[V, W any](values []V, of func(V) W) []W {
-	var all []W
+func Map[V, W any](values []V, of func(V) W) (all []W) {
 	for _, v := range values {
 		all = append(all, of(v))
 	}

@@ -1,6 +1,5 @@
-// Package study runs studies: a figure or theorem splits its work into cases, each a trial
-// with a record in the run store. It has the pool of workers, the progress, and what all
-// figures do with shipped records and with parameters.
+// Package study runs studies: a figure or theorem splits its work into cases, each a trial with a record in the run
+// store. It has the pool of workers, the progress, and what all figures do with shipped records and with parameters.
 package study
 
 import (
@@ -33,8 +32,7 @@ type Study struct {
 	// Amount is the work of a trial by the settings in its key, in the seconds of [Case.Forecast] where cases have one
 	// and else in their units, so that trials tell what others will take; 0: not known. nil: not known of any.
 	Amount func(params json.RawMessage) float64
-	// Device opens what the cases are computed on, before the first missing
-	// one; nil: this machine's Go, in float64.
+	// Device opens what the cases are computed on, before the first missing one; nil: this machine's Go, in float64.
 	Device func() (backend, device string, err error)
 }
 
@@ -61,24 +59,28 @@ type Step func(units int, note string)
 // Host names this machine's Go in a record: float64 on its processors.
 const Host = "host"
 
-// Run reads or computes the record of every case, in their order: what the
-// store lacks is computed, as many cases at a time as Workers says, each stored
-// as it ends. Cancelling ctx ends it with the finished cases stored. An error of
-// a case ends the study and names the case.
+// Run reads or computes the record of every case, in their order: what the store lacks is computed, as many cases at a
+// time as Workers says, each stored as it ends. Cancelling ctx ends it with the finished cases stored. An error of a
+// case ends the study and names the case.
 func (s Study) Run(ctx context.Context, cases []Case) ([]*runs.Record, error) {
-	return s.Batch(ctx, cases, runs.Options{}, func(ctx context.Context, job *runs.Job, progress runs.Progress) error {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(cmp.Or(max(0, s.Workers), runtime.GOMAXPROCS(0)))
-		for i, at := range job.Index {
-			group.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				return runCase(ctx, cases[at], job, i, progress)
-			})
-		}
-		return group.Wait()
-	})
+	records, err := s.Batches(ctx, [][]Case{cases}, runs.Options{},
+		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
+			group, ctx := errgroup.WithContext(ctx)
+			group.SetLimit(cmp.Or(max(0, s.Workers), runtime.GOMAXPROCS(0)))
+			for i, at := range job.Index {
+				group.Go(func() error {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					return runCase(ctx, cases[at], job, i, progress)
+				})
+			}
+			return group.Wait()
+		})
+	if err != nil {
+		return nil, err
+	}
+	return records[0], nil
 }
 
 func runCase(ctx context.Context, c Case, job *runs.Job, i int, progress runs.Progress) error {
@@ -119,25 +121,10 @@ func (c Case) Seconds() float64 {
 	return c.Forecast()
 }
 
-// Batch is [Study.Run] for cases that are computed together, as those of one
-// graph: fn gets a job of all missing trials, as runs.Store.Compute makes
-// it, counts the units of its cases and reports each of its trials. Run of a
-// case is not called.
-func (s Study) Batch(ctx context.Context, cases []Case, o runs.Options,
-	fn func(ctx context.Context, job *runs.Job, progress runs.Progress) error) ([]*runs.Record, error) {
-	records, err := s.Batches(ctx, [][]Case{cases}, o,
-		func(ctx context.Context, _ int, job *runs.Job, progress runs.Progress) error {
-			return fn(ctx, job, progress)
-		})
-	if err != nil {
-		return nil, err
-	}
-	return records[0], nil
-}
-
-// Batches is [Study.Batch] for groups of cases, one after another, under one
-// progress: the trials that are not in the store of a group is a job with a checkpoint of its
-// own. fn is told which group it computes.
+// Batches is [Study.Run] for groups of cases that are computed together, as those of one graph, one group after
+// another under one progress. fn gets a job of all missing trials of a group, with a checkpoint of its own, as
+// runs.Store.Compute makes it, counts the units of its cases and reports each of its trials. Run of a case is not
+// called.
 func (s Study) Batches(ctx context.Context, groups [][]Case, o runs.Options,
 	fn func(ctx context.Context, group int, job *runs.Job, progress runs.Progress) error) ([][]*runs.Record, error) {
 	records := make([][]*runs.Record, len(groups))
@@ -203,9 +190,8 @@ func (s Study) group(ctx context.Context, store *runs.Store, cases []Case, o run
 // compiling comes first on a device, and takes longer than many a step.
 const compiling = "compiling"
 
-// announce tells a progress what is to come if the store has no record of the cases at some
-// places, and how many units these are: before a device is opened for what has a
-// forecast, so that it can be seen and ended.
+// announce tells a progress what is to come if the store has no record of the cases at some places, and how many units
+// these are: before a device is opened for what has a forecast, so that it can be seen and ended.
 func (s Study) announce(progress runs.Progress, cases []Case, missing []int, forecast func(c Case) float64) (left int) {
 	seconds := 0.0
 	for _, at := range missing {

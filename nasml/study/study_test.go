@@ -130,17 +130,18 @@ func TestBatchComputesCasesTogether(t *testing.T) {
 		Code:   toy,
 		Device: func() (string, string, error) { return "xla:cpu", "a device", nil },
 	}
-	records, err := s.Batch(ctx, cases, runs.Options{}, func(_ context.Context, job *runs.Job, p runs.Progress) error {
+	compute := func(_ context.Context, _ int, job *runs.Job, p runs.Progress) error {
 		var results []trial.Result
 		for _, t := range job.Trials {
 			results = append(results, trial.Result{Values: map[string]float64{"h": float64(t.Params.(params).H)}})
 			p.Step(2, "")
 		}
 		return job.DoneAll(results)
-	})
+	}
+	records, err := s.Batches(ctx, [][]Case{cases}, runs.Options{}, compute)
 	require.NoError(t, err)
-	require.Equal(t, []float64{0, 0, 0, 1, 1, 1}, Values(records, "h"))
-	require.Equal(t, "xla:cpu", records[0].Backend)
+	require.Equal(t, []float64{0, 0, 0, 1, 1, 1}, Values(records[0], "h"))
+	require.Equal(t, "xla:cpu", records[0][0].Backend)
 	require.EqualValues(t, 12, progress.steps.Load())
 	_, err = Study{ID: "test/study", Code: toy}.Run(ctx, nil)
 	require.NoError(t, err)
@@ -152,7 +153,7 @@ func TestAFailedBatchIsNotDone(t *testing.T) {
 	ctx, progress := isolated(t)
 	cases, _ := squares(2)
 	s, fails := Study{ID: "test/study", Code: toy}, 1
-	run := func(_ context.Context, job *runs.Job, p runs.Progress) error {
+	run := func(_ context.Context, _ int, job *runs.Job, p runs.Progress) error {
 		if job.Index[0] == fails {
 			return errors.New("it diverged")
 		}
@@ -160,11 +161,11 @@ func TestAFailedBatchIsNotDone(t *testing.T) {
 		return job.Done(0, trial.Result{Values: map[string]float64{"h": 1}})
 	}
 	one := runs.Options{MaxBatch: 1}
-	_, err := s.Batch(ctx, cases, one, run)
+	_, err := s.Batches(ctx, [][]Case{cases}, one, run)
 	require.ErrorContains(t, err, "it diverged")
 	require.EqualValues(t, 2, progress.steps.Load()+progress.skips.Load())
 	fails = -1
-	_, err = s.Batch(ctx, cases, one, run)
+	_, err = s.Batches(ctx, [][]Case{cases}, one, run)
 	require.NoError(t, err)
 	require.EqualValues(t, 12, progress.steps.Load(), "the first is read")
 	require.EqualValues(t, 2, progress.skips.Load())
@@ -178,12 +179,12 @@ func TestAForecastIsSeenBeforeAnythingStarts(t *testing.T) {
 	for i := range cases {
 		cases[i].Forecast = func() float64 { return float64(100 + 700*(i/5)) } // the last takes longer
 	}
-	run := func(_ context.Context, job *runs.Job, p runs.Progress) error {
+	run := func(_ context.Context, _ int, job *runs.Job, p runs.Progress) error {
 		p.Step(2, "")
 		return job.Done(0, trial.Result{Values: map[string]float64{"h": 1}})
 	}
 	one := runs.Options{MaxBatch: 1}
-	_, err := Study{ID: "test/study", Code: toy}.Batch(ctx, cases[:2], one, run)
+	_, err := Study{ID: "test/study", Code: toy}.Batches(ctx, [][]Case{cases[:2]}, one, run)
 	require.NoError(t, err)
 
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -197,7 +198,7 @@ func TestAForecastIsSeenBeforeAnythingStarts(t *testing.T) {
 		seen += string(text)
 		return "", "", errors.Join(err, errors.New("no device"))
 	}
-	_, err = s.Batch(runs.WithProgress(ctx, runs.NewProgress()), cases, one, run)
+	_, err = s.Batches(runs.WithProgress(ctx, runs.NewProgress()), [][]Case{cases}, one, run)
 	require.ErrorContains(t, err, "no device")
 	require.Regexp(t, `^six, about 18 min \(forecast\) compiling: 33 %, 0.:.. so far, about 18:20 to come\n$`, seen)
 }
@@ -208,7 +209,9 @@ func TestBatchesComputeGroupByGroup(t *testing.T) {
 	ctx, progress := isolated(t)
 	cases, _ := squares(3)
 	s := Study{ID: "test/study", Code: toy}
-	_, err := s.Batch(ctx, cases[3:4], runs.Options{}, func(_ context.Context, job *runs.Job, p runs.Progress) error {
+	_, err := s.Batches(ctx, [][]Case{cases[3:4]}, runs.Options{}, func(
+		_ context.Context, _ int, job *runs.Job, p runs.Progress,
+	) error {
 		return job.Done(0, trial.Result{Values: map[string]float64{"group": -1}})
 	})
 	require.NoError(t, err)

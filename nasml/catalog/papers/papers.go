@@ -3,8 +3,7 @@
 //
 //	import _ "github.com/nasml/lab/nasml/catalog/papers"
 //
-// A notebook cell keeps only one import named _, so that four of them would register
-// one paper.
+// A notebook cell keeps only one import named _, so that four of them would register one paper.
 package papers
 
 import (

@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // Tolerance is the largest difference of a value computed by XLA in float32, relative to the largest of its series: the
@@ -70,7 +71,6 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 	return byVersion, notes, nil
 }
 
-// shippedRecords finds the shipped records of an entry and computes nothing.
 func shippedRecords(ctx context.Context, entry catalog.Entry, s catalog.Setting) (map[string]*runs.Record, error) {
 	ctx, clean, err := apart(ctx)
 	if err != nil {
@@ -194,9 +194,7 @@ func (d Difference) String() string {
 // Recompute recomputes trials and returns what moved, and the largest relative difference within the tolerance.
 // progress gets what is computed.
 func Recompute(
-	ctx context.Context,
-	trials []Trial,
-	progress func(text string),
+	ctx context.Context, trials []Trial, progress func(text string),
 ) (moved []Difference, largest float64, err error) {
 	type call struct{ id, setting string }
 	groups := map[call][]Trial{}
@@ -322,10 +320,7 @@ func numbers(r *runs.Record, name string) []float64 {
 
 // Open returns the code versions that are not accepted yet, of those named or of all.
 func Open(names []string) (open []*code.Kind, err error) {
-	var known []string
-	for _, k := range code.Kinds() {
-		known = append(known, k.Name())
-	}
+	known := study.Map(code.Kinds(), (*code.Kind).Name)
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("no kind of trials is called %q: there are %s", name, strings.Join(known, ", "))

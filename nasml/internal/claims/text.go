@@ -2,9 +2,11 @@ package claims
 
 import (
 	"bufio"
+	_ "embed" // the page
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 // Text is how WriteText sets the ledger.
@@ -20,14 +23,12 @@ type Text struct {
 	Colour bool // verdicts in the terminal's colours
 }
 
-// colours of verdicts, as SGR numbers.
 var colours = map[Verdict]string{
 	Holds: "32", Fails: "31;1", Inconclusive: "33", Reduced: "36", NotRun: "35", PaperError: "34", NotJudged: "2",
 }
 
-// WriteText lists the rows paper by paper, each with its id, its verdict, the claim,
-// and below it the paper's value, ours, and the check that decides; totals come
-// last.
+// WriteText lists the rows paper by paper, each with its id, its verdict, the claim, and below it the paper's value,
+// ours, and the check that decides; totals come last.
 func (l *Ledger) WriteText(w io.Writer, t Text) error {
 	out := bufio.NewWriter(w)
 	width := max(60, t.Width)
@@ -67,7 +68,7 @@ func (t Text) line(w io.Writer, l Line, indent, width int) {
 		if i >= claims {
 			third = t.paint("2", third)
 		}
-		row := pad(first, indent) + t.paint(colours[l.Verdict], second) +
+		row := fmt.Sprintf("%-*s", indent, first) + t.paint(colours[l.Verdict], second) +
 			strings.Repeat(" ", max(0, verdictWidth-utf8.RuneCountInString(second))) + "  " + third
 		_, _ = fmt.Fprintln(w, strings.TrimRight(row, " "))
 	}
@@ -84,7 +85,6 @@ func (l Line) wordLines() []string {
 // Short is the id without the folder that all ids of a paper have.
 func (r Row) Short() string { return r.ID[strings.LastIndex(r.ID, "/")+1:] }
 
-// detail is the second part of a row: numbers, scale, check and reason.
 func (l Line) detail() string {
 	parts := []string{l.Where}
 	if l.Value != "" {
@@ -101,18 +101,11 @@ func (l Line) detail() string {
 	return strings.Join(parts, " · ")
 }
 
-// distinct is how many checks count.
-func (l Line) distinct() int { return len(largest(l.Checks)) }
-
 func at(list []string, i int) string {
 	if i < len(list) {
 		return list[i]
 	}
 	return ""
-}
-
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
 func (t Text) paint(colour, text string) string {
@@ -122,10 +115,8 @@ func (t Text) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Wrap breaks a text between words into lines of at most width columns, 0: of any; a
-// longer word has a line of its own.
-func Wrap(text string, width int) []string {
-	var lines []string
+// Wrap breaks a text between words into lines of at most width columns, 0: of any; a longer word has a line of its own.
+func Wrap(text string, width int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		last := len(lines) - 1
 		if last < 0 || width > 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) > width {
@@ -137,8 +128,7 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// WriteTotals writes how many rows of every paper have which verdict, and below it the
-// same of every entry in words.
+// WriteTotals writes how many rows of every paper have which verdict, and below it the same of every entry in words.
 func (l *Ledger) WriteTotals(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads := [2][]string{{"rows"}, {""}}
@@ -226,4 +216,54 @@ func number(x runs.Number) string {
 		return ""
 	}
 	return fmt.Sprintf("%.6g", float64(x))
+}
+
+//go:embed page.html
+var pageHTML string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"class": func(v Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
+}).Parse(pageHTML))
+
+// WriteHTML writes the ledger as one page that needs nothing else: light or dark as
+// the reader's system has it, and readable from a telephone's width on.
+func (l *Ledger) WriteHTML(w io.Writer) error {
+	return page.ExecuteTemplate(w, "document", l)
+}
+
+// HTML is the ledger as a part of a page, for a notebook.
+func (l *Ledger) HTML() (string, error) {
+	var out strings.Builder
+	err := page.ExecuteTemplate(&out, "part", l)
+	return out.String(), err
+}
+
+// Paper is the rows of one paper.
+type Paper struct {
+	Name  string
+	Lines []Line
+}
+
+// Papers are the rows paper by paper.
+func (l *Ledger) Papers() []Paper {
+	papers := study.By(l.Lines, func(line Line) string { return line.Paper })
+	return study.Map(papers, func(lines []Line) Paper { return Paper{lines[0].Paper, lines} })
+}
+
+// Verdicts are the columns of the totals.
+func (*Ledger) Verdicts() []Verdict { return Verdicts }
+
+// Of counts the rows of a verdict.
+func (t Total) Of(v Verdict) int { return t.Count[v] }
+
+// Check is the check that decides, in words; empty if there is none.
+func (l Line) Check() string {
+	if l.Best == nil {
+		return ""
+	}
+	more := ""
+	if n := len(largest(l.Checks)) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("%s, %s scale: %s%s", l.Best.Entry, l.Best.Scale, l.Best.Name, more)
 }

@@ -19,9 +19,7 @@ var khodak2020 = []Finding{
 			"paper builds on it needs a small L or a finer cover, see the next finding.",
 		Notebook: corollary31Notebook,
 		Rows:     []string{"khodak2020/thmA1"},
-		Claims: []Claim{
-			{"khodak2020/corollary31", "P(sup gap ≥ 3ε) at most the bound, L = 4"},
-		},
+		Claims:   []Claim{{"khodak2020/corollary31", "P(sup gap ≥ 3ε) at most the bound, L = 4"}},
 	},
 	{
 		ID: "khodak2020/theorem31-lipschitz", Kind: Paper, Paper: khodak, Where: "Theorem 3.1, Theorem A.2",

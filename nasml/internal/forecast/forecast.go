@@ -1,6 +1,5 @@
-// Package forecast says what searches and trainings of networks of cells will cost
-// before anything of them is compiled: time and peak memory on this machine's
-// processors, and time on a GPU that papers name.
+// Package forecast says what searches and trainings of networks of cells will cost before anything of them is compiled:
+// time and peak memory on this machine's processors, and time on a GPU that papers name.
 package forecast
 
 import (
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nasml/lab/nasml/bilevel"
+	"github.com/nasml/lab/nasml/internal/images"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/supernet"
 	"github.com/nasml/lab/nasml/training"
@@ -86,9 +86,8 @@ func trainingSeconds(s training.Settings, net *supernet.CellNet, train, test int
 		passes*float64(net.MultiplyAdds())*secondsPerProduct/math.Pow(float64(runtime.NumCPU()), 0.85)
 }
 
-// String is what a title ends with, ", about 2 h and 1.1 GB on this machine's
-// processors, or 10 min on a GTX 1080 Ti by the times that its papers report
-// (forecast)"; of a GPU of this machine's the named one alone, by which a reader can
+// String is what a title ends with, ", about 2 h and 1.1 GB on this machine's processors, or 10 min on a GTX 1080 Ti by
+// the times that its papers report (forecast)"; of a GPU of this machine's the named one alone, by which a reader can
 // judge; empty for less than five minutes, and where nothing is known.
 func (c Cost) String() string {
 	const papers = " on " + gpu + " by the times that its papers report"
@@ -146,4 +145,158 @@ func Kind(space string) string {
 		}
 	}
 	return ""
+}
+
+// gpu is the card of the papers' reports, from which the cost on it is forecast by multiply-adds: good for networks of
+// about the papers' size; smaller ones leave a GPU idle.
+const gpu = "a GTX 1080 Ti"
+
+// gpuSearches are reported search times in s on 50,000 images, by type of space.
+var gpuSearches = map[string]struct {
+	seconds  float64
+	settings func() (search.Settings, error)
+}{
+	// four searches of first order in 1.5 days (Liu+ 2019, Table 1)
+	"cells": {1.5 * 86400 / 4, func() (search.Settings, error) {
+		return search.AsPaperOn(supernet.DARTS.Name, "darts")
+	}},
+	// DARTS-V1 (Dong & Yang 2020, Table 5)
+	"nasbench201": {10890, func() (search.Settings, error) { return search.AsBenchmark(), nil }},
+}
+
+// gpuSearch is the time of a search on that GPU, in s; 0 if no paper reports one of its kind.
+func gpuSearch(s search.Plan, images int) float64 {
+	report, ok := gpuSearches[Kind(s.Space)]
+	if !ok {
+		return 0
+	}
+	settings, err := report.settings()
+	if err != nil {
+		return 0
+	}
+	reference, err := settings.Plan(10)
+	if err != nil || s.Opened == nil {
+		return 0
+	}
+	return report.seconds * products(s, images) / products(reference, 50000)
+}
+
+func products(s search.Plan, images int) float64 {
+	perImage, _ := s.Opened.Size()
+	return perImage * float64(Units(s.Settings, images))
+}
+
+// gpuTraining is the time of a training on that GPU, in s. DARTS' cell with 36 channels takes 600 epochs in 1.5 days,
+// and 250 on ImageNet in 12 (Liu+ 2019, Section 3.3 and Appendix A).
+func gpuTraining(s training.Settings, g supernet.Genotype, images, classes int) float64 {
+	reference, of, seconds := training.AsCode["cifar-10/darts"], 50000, 1.5*86400
+	if s.Stem == "imagenet" {
+		reference, of, seconds = training.AsCode["imagenet/darts"], 1281167, 12*86400
+	}
+	theirs, err := reference.Network(supernet.Published["DARTS_V2"].Genotype, 10)
+	if err != nil {
+		return 0
+	}
+	ours, err := s.Network(g, max(classes, 2))
+	if err != nil {
+		return 0
+	}
+	work := float64(s.Epochs) * float64(images) * float64(ours.MultiplyAdds())
+	return seconds * work / (float64(reference.Epochs) * float64(of) * float64(theirs.MultiplyAdds()))
+}
+
+// correction corrects package search's model of a search by what was measured since: processor time of compiling, of
+// steps and of evaluations, told apart, at whole searches of two epochs on two processors that had other work too, in
+// units of the model's own, and peak memory of the process. It has a factor for each part of the model of a kind of
+// space, and what instruments take.
+type correction struct {
+	// Where operations see a part of the channels: of what is counted of maps, to which copying comes that is not, and
+	// of what an operation takes of every batch.
+	maps, operations float64
+	compiling        float64
+	// What curvature and instruments add, which differentiate twice: compiling, as a multiple of the model's, and peak
+	// memory, bytes a cell.
+	twice, bytes float64
+}
+
+var corrections = map[string]correction{
+	"nasbench201": {1, 1, 4.9, 30, 4.2e8},
+	"cells":       {2.3, 0.53, 2, 20, 8.6e8},
+	"oneshot":     {1.8, 0.78, 1.4, 20, 8.6e8},
+}
+
+// passesOfProduct is how many passes of a batch one product with a Hessian takes.
+const passesOfProduct = 4
+
+func forecastOf(s search.Plan, images int) search.Forecast {
+	c, known := corrections[Kind(s.Space)]
+	if !known { // a reader's own
+		c = corrections["nasbench201"]
+	}
+	if s.Partial <= 1 { // as the model was fitted to
+		c.maps, c.operations = 1, 1
+	}
+	f, compiling := s.Forecast(images), compilingOf(s)
+	maps, whole := imageOf(s, math.MaxInt), imageOf(s, s.Batch)
+	step := c.maps*maps + c.operations*(whole-maps) // an image's
+	f.Work = (f.Work-compiling)/whole*step + c.compiling*compiling
+	if products := s.Curvature + s.Instruments; products > 0 {
+		evaluations := 1.
+		if s.EvaluateEvery > 0 {
+			evaluations += float64(s.Epochs / s.EvaluateEvery)
+		}
+		f.Work += evaluations*float64(products*passesOfProduct*s.Batch)*step + c.twice*compiling
+		f.Bytes += c.bytes * float64(s.Cells)
+	}
+	return f
+}
+
+func imageOf(s search.Plan, batch int) float64 {
+	return 3 * s.ForecastEvaluations(1, batch).Work
+}
+
+func compilingOf(s search.Plan) float64 {
+	s.Parts, s.Candidates = search.Shares{}, 0
+	return s.Forecast(0).Work
+}
+
+// Fitted to the first five runs of TestMemoryOfTrainings.
+const (
+	bytesAlways  = 5.3e8 // program and compiler, without cells
+	bytesCell    = 5.5e7 // likewise, a cell
+	bytesElement = 7.5   // an example's elements that are kept for the backward pass, with their temporaries
+	bytesWeight  = 16    // a weight with its gradient, its velocity and its next value
+)
+
+// mapsOf is how many maps an operation keeps for its backward pass.
+var mapsOf = map[string]float64{"sep": 2, "dil": 1, "max": 1, "avg": 1, "skip": 0}
+
+func trainingBytes(s training.Settings, g supernet.Genotype, net *supernet.CellNet, of int) float64 {
+	pixels := 3 * float64(s.Image*s.Image*of)
+	if s.Crop != (images.Crop{}) {
+		pixels = 0 // they are files
+	}
+	return bytesAlways + bytesCell*float64(s.Cells) + bytesElement*elements(s, g)*float64(s.Batch) +
+		bytesWeight*float64(net.Parameters()) + pixels
+}
+
+// elements counts the numbers that an example's maps have: a cell's two inputs, what its operations keep, its nodes.
+func elements(s training.Settings, g supernet.Genotype) (n float64) {
+	side, width := float64(s.Image), float64(s.Channels)
+	if strings.HasPrefix(s.Stem, "imagenet") {
+		side /= 8
+	}
+	for i := range s.Cells {
+		cell := g.Normal
+		if i == s.Cells/3 || i == 2*s.Cells/3 {
+			side, width, cell = side/2, 2*width, g.Reduce
+		}
+		maps := 2 + float64(len(cell.Concat))
+		for _, gene := range cell.Genes {
+			kind, _, _ := strings.Cut(gene.Op, "_")
+			maps += mapsOf[kind]
+		}
+		n += maps * side * side * width
+	}
+	return n
 }

@@ -1,6 +1,5 @@
-// Package own names functions in the keys of trials. An entry that the project
-// ships goes by its name. What a reader put into an exported map goes by what it
-// computes: an edited body is another trial, a new name or layout is the same.
+// Package own names functions in the keys of trials. An entry that the project ships goes by its name. What a reader
+// put into an exported map goes by what it computes: an edited body is another trial, a new name or layout is the same.
 package own
 
 import (
@@ -55,15 +54,12 @@ type Probe struct {
 	Inputs []any // tensors or Go values, float64
 }
 
-// Name is the name in a key of what some functions compute, "own:" and 16
-// digits: of all their outputs and, where they have one, the gradient of a
-// weighted sum of these by every input, in nine digits, which tell sin(5z) from
-// 5 sin z and leave out what processors round in their own ways. The functions
-// are run on GoMLX's Go backend in milliseconds.
+// Name is the name in a key of what some functions compute, "own:" and 16 digits: of all their outputs and, where they
+// have one, the gradient of a weighted sum of these by every input, in nine digits, which tell sin(5z) from 5 sin z and
+// leave out what processors round in their own ways. The functions are run on GoMLX's Go backend in milliseconds.
 //
-// A function that panics for some of the inputs, such as one that wants another
-// shape, is known by the others. It returns an error if none can be run, and
-// where a function gives other numbers when it is called again: it is random
+// A function that panics for some of the inputs, such as one that wants another shape, is known by the others. It
+// returns an error if none can be run, and where a function gives other numbers when it is called again: it is random
 // or has a state, so that no key could speak of it.
 func Name(what string, probes ...Probe) (string, error) {
 	first, err := probe(what, probes)

@@ -17,15 +17,13 @@ import (
 // Correlation is a rank correlation of pairs, in [−1, 1].
 type Correlation struct {
 	Estimate func(x, y []float64) (float64, error)
-	// Variance is that of atanh of the estimate r over n pairs without ties, and
-	// exists for more than Pairs pairs.
+	// Variance is that of atanh of the estimate r over n pairs without ties, and exists for more than Pairs pairs.
 	Variance func(r float64, n int) float64
 	Pairs    int
 }
 
-// Correlations are the rank correlations by name, with the variances of Fieller,
-// Hartley & Pearson (1957, Biometrika 44) for Kendall's and of Bonett & Wright
-// (2000, Psychometrika 65) for Spearman's:
+// Correlations are the rank correlations by name, with the variances of Fieller, Hartley & Pearson (1957, Biometrika
+// 44) for Kendall's and of Bonett & Wright (2000, Psychometrika 65) for Spearman's:
 //
 //	var atanh τ ≈ 0.437/(n−4) , var atanh ρ ≈ (1 + ρ²/2)/(n−3) .
 var Correlations = map[string]Correlation{
@@ -45,11 +43,9 @@ type Association struct {
 //
 //	tanh(atanh r ± z₍₁₊c₎/₂ · √var) ,
 //
-// at confidence c in (0, 1), which assumes that monotone functions of x and y
-// are jointly normal. Too few pairs have no interval, and a warning says so; so
-// does one of a correlation of ±1, where the interval would be a point. It is
-// an error if there are not two pairs, a value is not finite or all values of
-// one side are equal.
+// at confidence c in (0, 1), which assumes that monotone functions of x and y are jointly normal. Too few pairs have no
+// interval, and a warning says so; so does one of a correlation of ±1, where the interval would be a point. It is an
+// error if there are not two pairs, a value is not finite or all values of one side are equal.
 func Correlate(name string, x, y []float64, confidence float64) (Association, error) {
 	c, err := lookup(name, confidence)
 	if err != nil {
@@ -101,9 +97,8 @@ func lookup(name string, confidence float64) (Correlation, error) {
 //
 //	τ_b = (P − Q) / √((n₀ − n₁)(n₀ − n₂)) , n₀ = n(n−1)/2 ,
 //
-// with n₁ and n₂ pairs tied in x and in y (Kendall 1945, Biometrika 33); without
-// ties it is τ_a, which is what gonum's stat.Kendall is in n² steps; this takes
-// n log n (Knight 1966, JASA 61). It has Correlate's errors.
+// with n₁ and n₂ pairs tied in x and in y (Kendall 1945, Biometrika 33); without ties it is τ_a, which is what gonum's
+// stat.Kendall is in n² steps; this takes n log n (Knight 1966, JASA 61). It has Correlate's errors.
 func KendallTauB(x, y []float64) (float64, error) {
 	if err := checkPairs(x, y); err != nil {
 		return 0, err

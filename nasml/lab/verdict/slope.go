@@ -10,9 +10,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Slope is the exponent of a power law, the slope of log y over log x by least
-// squares. It returns an error if there are fewer than two different x, or if
-// a number is not positive and has no logarithm.
+// Slope is the exponent of a power law, the slope of log y over log x by least squares. It returns an error if there
+// are fewer than two different x, or if a number is not positive and has no logarithm.
 func Slope(x, y []float64) (float64, error) {
 	if len(x) < 2 || len(x) != len(y) {
 		return 0, fmt.Errorf("a slope needs two points or more, there are %d x and %d y", len(x), len(y))
@@ -44,9 +43,8 @@ func Slopes(x []float64, curves [][]float64, confidence float64) (runs.Summary, 
 	return runs.Summarize(each, confidence)
 }
 
-// SlopeOfMeans summarizes the slope of means over x: curves[seed][point] are
-// averaged over seeds, which a rate of expectations speaks of, and the interval
-// is the jackknife's.
+// SlopeOfMeans summarizes the slope of means over x: curves[seed][point] are averaged over seeds, which a rate of
+// expectations speaks of, and the interval is the jackknife's.
 func SlopeOfMeans(x []float64, curves [][]float64, confidence float64) (runs.Summary, error) {
 	return Jackknife(curves, confidence, func(means []float64) (float64, error) { return Slope(x, means) })
 }
@@ -120,4 +118,65 @@ func PooledSlope(x, y [][]float64) (float64, error) {
 		return 0, errors.New("a slope needs two different x, and numbers that are positive")
 	}
 	return sxy / sxx, nil
+}
+
+// Correlations summarizes correlations of independent seeds on Fisher's scale z = atanh ρ, where their distribution is
+// nearly normal, and gives mean and interval back as correlations,
+//
+//	tanh(z̄ ± t_{n−1,(1+c)/2} · s_z/√n) ,
+//
+// which never leave (−1, 1). The deviation is that of the correlations. It is an error if one is not within (−1, 1).
+func Correlations(rho []float64, confidence float64) (runs.Summary, error) {
+	z, err := Fisher(rho)
+	if err != nil {
+		return runs.Summary{}, err
+	}
+	return onScale(rho, z, math.Tanh, confidence)
+}
+
+// Ratios summarizes positive ratios of independent seeds on the logarithm's scale,
+// and gives geometric mean and interval back as ratios,
+//
+//	exp(x̄ ± t_{n−1,(1+c)/2} · s_x/√n),  x = log ratio,
+//
+// which are never negative, and those of the inverse ratios are the inverse ones.
+// The deviation is that of the ratios. It returns an error if one is not positive.
+func Ratios(ratios []float64, confidence float64) (runs.Summary, error) {
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		if !(r > 0) {
+			return runs.Summary{}, fmt.Errorf("ratio %d of %d is %v, expected a positive one", i+1, len(ratios), r)
+		}
+		logs[i] = math.Log(r)
+	}
+	return onScale(ratios, logs, math.Exp, confidence)
+}
+
+// onScale summarizes values on another scale, where they are scaled, and gives mean
+// and interval back by the way back. Deviation and median are those of the values.
+func onScale(values, scaled []float64, back func(float64) float64, confidence float64) (runs.Summary, error) {
+	plain, err := runs.Summarize(values, confidence)
+	if err != nil {
+		return plain, err
+	}
+	s, err := runs.Summarize(scaled, confidence)
+	if err != nil {
+		return s, err
+	}
+	s.Std, s.Mean, s.Median = plain.Std, back(s.Mean), plain.Median
+	s.Lo, s.Hi = runs.Number(back(float64(s.Lo))), runs.Number(back(float64(s.Hi)))
+	return s, nil
+}
+
+// Fisher is atanh ρ of correlations, in which differences are judged.
+func Fisher(rho []float64) ([]float64, error) {
+	z := make([]float64, len(rho))
+	for i, r := range rho {
+		if !(math.Abs(r) < 1) {
+			return nil, fmt.Errorf("correlation %d of %d is %v, which has no Fisher transform: it takes more pairs",
+				i+1, len(rho), r)
+		}
+		z[i] = math.Atanh(r)
+	}
+	return z, nil
 }

@@ -1,7 +1,6 @@
-// Package verdict judges claims of papers by numbers: whether a mean, a slope, a share or a
-// difference is where a paper says it is. A claim holds if its whole confidence interval is
-// there, fails if none of it is, and is inconclusive otherwise. A claim without numbers says
-// why it was not run.
+// Package verdict judges claims of papers by numbers: whether a mean, a slope, a share or a difference is where a paper
+// says it is. A claim holds if its whole confidence interval is there, fails if none of it is, and is inconclusive
+// otherwise. A claim without numbers says why it was not run.
 //
 // # Several claims of one kind
 //
@@ -22,15 +21,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// Claim begins a claim of which nothing is known yet; its name may begin with the
-// rows of the papers' claims that it judges, see [runs.NewClaim]. A name that begins
-// with one of ownMarks is a claim of ours about what the source says.
+// Claim begins a claim of which nothing is known yet; its name may begin with the rows of the papers' claims that it
+// judges, see [runs.NewClaim]. A name that begins with one of ownMarks is a claim of ours about what the source says.
 func Claim(name, source string) runs.Claim {
 	mark, _, _ := strings.Cut(name, ":")
 	if slices.Contains(ownMarks, mark) && !strings.HasPrefix(source, "ours") {
@@ -57,9 +56,8 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// Within judges that a mean lies in [lo, hi], one end of which may be infinite, by the
-// summary's interval. A number that is equal for every seed is judged without one. err is
-// that of the summary.
+// Within judges that a mean lies in [lo, hi], one end of which may be infinite, by the summary's interval. A number
+// that is equal for every seed is judged without one. err is that of the summary.
 func Within(c runs.Claim, s runs.Summary, err error, lo, hi float64) runs.Claim {
 	if err != nil {
 		return NotRun(allow(c, lo, hi), err.Error())
@@ -144,8 +142,7 @@ func Between(c runs.Claim, s runs.Summary, err error, paper, lo, hi float64) run
 	return Within(c, s, err, lo, hi)
 }
 
-// OverSeeds summarizes a statistic that every seed 0, …, n−1 has one of. It is
-// an error if a seed has none.
+// OverSeeds summarizes a statistic that every seed 0, …, n−1 has one of. It is an error if a seed has none.
 func OverSeeds(n int, confidence float64, of func(seed int) (float64, error)) (runs.Summary, error) {
 	values := make([]float64, n)
 	for seed := range values {
@@ -170,13 +167,11 @@ func Greater(c runs.Claim, a, b []float64, confidence float64) runs.Claim {
 	return Above(c, s, err, 0)
 }
 
-// Family is the confidence of each of n claims that one statement or one figure
-// makes, so that all n intervals cover together at the confidence asked for:
-// 1 − (1−c)/n (Bonferroni).
+// Family is the confidence of each of n claims that one statement or one figure makes, so that all n intervals cover
+// together at the confidence asked for: 1 − (1−c)/n (Bonferroni).
 func Family(confidence float64, n int) float64 { return 1 - (1-confidence)/float64(max(n, 1)) }
 
-// None judges a statement without exception by its violations in so many cases:
-// one refutes it.
+// None judges a statement without exception by its violations in so many cases: one refutes it.
 func None(c runs.Claim, violations, cases int) runs.Claim {
 	c.Paper, c.Tolerance, c.Allowed = 0, 0, "exactly 0"
 	if cases == 0 {
@@ -202,8 +197,7 @@ func Every(c runs.Claim, values []float64, most float64) runs.Claim {
 	return c
 }
 
-// Exactly judges a number without noise: ours is the paper's within a
-// tolerance, which is rounding.
+// Exactly judges a number without noise: ours is the paper's within a tolerance, which is rounding.
 func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
 	c.Paper, c.Ours, c.Tolerance = runs.Number(paper), runs.Number(ours), runs.Number(tolerance)
 	if c.Allowed == "" {
@@ -213,5 +207,71 @@ func Exactly(c runs.Claim, ours, paper, tolerance float64) runs.Claim {
 	return c
 }
 
-// errFew says that a statistic needs more values.
 var errFew = errors.New("needs two seeds or more")
+
+// Above judges that a mean is larger than a bound, the opposite of [AtMost]: a mean that
+// equals the bound is not above it.
+func Above(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
+	return opposite(AtMost(allowed(c, "above", bound), s, err, bound))
+}
+
+// Below judges that a mean is smaller than a bound, the opposite of [AtLeast].
+func Below(c runs.Claim, s runs.Summary, err error, bound float64) runs.Claim {
+	return opposite(AtLeast(allowed(c, "below", bound), s, err, bound))
+}
+
+func allowed(c runs.Claim, side string, bound float64) runs.Claim {
+	c.Allowed = fmt.Sprintf("%s %.6g", side, bound)
+	return c
+}
+
+func opposite(c runs.Claim) runs.Claim {
+	if c.Holds != runs.NotKnown {
+		c.Holds = runs.Judge(c.Holds == runs.Fails)
+	}
+	return c
+}
+
+// Worst summarizes the list with the largest mean, for a statement about every list, at the confidence of a [Family] of
+// them. It returns an error if there is no list, or if one cannot be summarized.
+func Worst(lists [][]float64, confidence float64) (runs.Summary, error) {
+	if len(lists) == 0 {
+		return runs.Summary{}, errFew
+	}
+	each := Family(confidence, len(lists))
+	var most runs.Summary
+	for i, list := range lists {
+		s, err := runs.Summarize(list, each)
+		if err != nil {
+			return s, err
+		}
+		if i == 0 || s.Mean > most.Mean {
+			most = s
+		}
+	}
+	return most, nil
+}
+
+// Setting judges that a preset has a setting as the paper prints it: a number, a
+// word, or a list of them. It needs no run.
+func Setting[T any](name, source string, ours, paper T) runs.Claim {
+	c := Claim(name, source)
+	c.Paper, c.Ours = number(reflect.ValueOf(paper)), number(reflect.ValueOf(ours))
+	c.Holds = runs.Judge(reflect.DeepEqual(ours, paper))
+	c.Note = "a setting of the paper's scale"
+	if !c.Ours.Valid() {
+		c.Note += fmt.Sprintf(": %v; the paper has %v", ours, paper)
+	}
+	return c
+}
+
+// number is a value that is a number; any other does not apply.
+func number(v reflect.Value) runs.Number {
+	switch {
+	case v.CanInt():
+		return runs.Number(v.Int())
+	case v.CanFloat():
+		return runs.Number(v.Float())
+	}
+	return runs.None
+}

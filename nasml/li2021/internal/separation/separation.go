@@ -105,7 +105,6 @@ type followed struct {
 	gradients         map[way]*Exec
 }
 
-// follow prepares the search.
 func follow(b compute.Backend, t Trial, set *images.Images, seed uint64) (*followed, error) {
 	s := t.Settings
 	if err := t.check(); err != nil {

@@ -20,9 +20,8 @@ type Constants struct {
 //
 //	‖∇_w‖₂² ≤ R² B₁²/|E| ,  Σ_e ‖∇_{θ_e}‖_∞² ≤ R² B₀²/|E| ,  ‖∇_θ‖₂² ≤ R² Σ_o B₀ₒ²/|E| .
 //
-// The Hessian of ½r² is ∇r∇rᵀ + r∇²r, and in the coordinates (u, v/√θ) of edge
-// e the second term is a form (r/|E|)(Σθσ″⟨u,x⟩² + 2⟨u,x⟩ Σ vₒσ′ₒ) of size at
-// most (R/|E|)(B₂‖u‖² + 2B₁‖u‖‖v/√θ‖), so that
+// The Hessian of ½r² is ∇r∇rᵀ + r∇²r, and in the coordinates (u, v/√θ) of edge e the second term is a form
+// (r/|E|)(Σθσ″⟨u,x⟩² + 2⟨u,x⟩ Σ vₒσ′ₒ) of size at most (R/|E|)(B₂‖u‖² + 2B₁‖u‖‖v/√θ‖), so that
 //
 //	γ = (1/N) Σₙ (Rₙ/|E|) (B₂ + √(B₂² + 4B₁²))/2
 //

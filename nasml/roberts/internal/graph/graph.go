@@ -41,9 +41,8 @@ func DrawTheta(space supernet.Space, seed uint64, concentration float64) [][]flo
 	return theta
 }
 
-// dag is a cell whose nodes are vectors and whose operations are linear maps
-// [edge][operation][out][in]: none is 0, skip_connect the identity, and every
-// other a random matrix, as any convolution or mean is a matrix.
+// dag is a cell whose nodes are vectors and whose operations are linear maps [edge][operation][out][in]: none is 0,
+// skip_connect the identity, and every other a random matrix, as any convolution or mean is a matrix.
 type dag struct {
 	space supernet.Space
 	maps  [][][][]float64
@@ -101,8 +100,7 @@ func (d dag) output(x []float64, theta [][]float64) []float64 {
 	return nodes[d.space.Nodes-1]
 }
 
-// sum is Σ_a (Π_e θ_{e,a_e}) f_a(x) over all architectures a, and the a of the
-// largest weight.
+// sum is Σ_a (Π_e θ_{e,a_e}) f_a(x) over all architectures a, and the a of the largest weight.
 func (d dag) sum(ctx context.Context, x []float64, theta [][]float64) (sum []float64, mode []int, err error) {
 	choice, ops, all := make([]int, len(d.space.Edges)), len(d.space.Ops), 1
 	for range choice {

@@ -15,9 +15,8 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// Tolerance is the relative difference below which two losses count as equal.
-// With two operations both sides of Condition 6 are the same number (Theorem 1),
-// and rounding would decide which of them is larger.
+// Tolerance is the relative difference below which two losses count as equal. With two operations both sides of
+// Condition 6 are the same number (Theorem 1), and rounding would decide which of them is larger.
 const Tolerance = 1e-9
 
 // Report is what α says of the operations that it mixes. Losses are
@@ -50,9 +49,8 @@ type Report struct {
 type Pair struct {
 	I, J int
 
-	// Condition reports whether Condition 6 (Condition 3 for three operations)
-	// holds, Aᵢ ≥ Aⱼ up to Tolerance, and Margin is (Aᵢ − Aⱼ)/Aⱼ, none where Aⱼ is
-	// 0. They need αᵢ, αⱼ < 1.
+	// Condition reports whether Condition 6 (Condition 3 for three operations) holds, Aᵢ ≥ Aⱼ up to Tolerance, and
+	// Margin is (Aᵢ − Aⱼ)/Aⱼ, none where Aⱼ is 0. They need αᵢ, αⱼ < 1.
 	Condition bool
 	Margin    trial.Number
 
@@ -63,10 +61,9 @@ type Pair struct {
 	// Guaranteed: the condition holds and the gap is positive, so that αⱼ < αᵢ.
 	Guaranteed bool
 
-	// Prior reports whether D_ik ≥ D_jk for every other operation k: i is at least as
-	// far from all others as j is. This is exactly when Lᵢ < Lⱼ implies αⱼ < αᵢ for
-	// every α of the simplex (under Assumption 3), so that it can be known before a
-	// search has ended.
+	// Prior reports whether D_ik ≥ D_jk for every other operation k: i is at least as far from all others as j is. This
+	// is exactly when Lᵢ < Lⱼ implies αⱼ < αᵢ for every α of the simplex (under Assumption 3), so that it can be known
+	// before a search has ended.
 	Prior bool
 
 	// Threshold is Σ_{k≠i,j} α_k(D_ik − D_jk)/D_ij. Under Assumption 3, Lᵢ < Lⱼ
@@ -76,16 +73,13 @@ type Pair struct {
 	Right bool // αⱼ < αᵢ: what the theorems conclude
 }
 
-// Check compares the weights α [h] of a mixture with the losses of its
-// operations, whose outputs are [h][n], on labels y [n]. The points are the
-// population: expectations are means over them, so that the paper's identities
-// are exact. Any problem will do: outputs may be those of the discrete
-// architectures of any weight-sharing network, with the mixture Σ αᵢ·outputsᵢ,
-// and outputs of several numbers a point joined to one row.
+// Check compares the weights α [h] of a mixture with the losses of its operations, whose outputs are [h][n], on labels
+// y [n]. The points are the population: expectations are means over them, so that the paper's identities are exact. Any
+// problem will do: outputs may be those of the discrete architectures of any weight-sharing network, with the mixture Σ
+// αᵢ·outputsᵢ, and outputs of several numbers a point joined to one row.
 //
-// With one operation there is nothing to compare: no pair, and Assumption 2
-// fails. It returns an error if lengths differ or if α is not on the simplex, and
-// where a number is not finite.
+// With one operation there is nothing to compare: no pair, and Assumption 2 fails. It returns an error if lengths
+// differ or if α is not on the simplex, and where a number is not finite.
 func Check(alpha []float64, outputs [][]float64, y []float64) (*Report, error) {
 	if err := checkInput(alpha, outputs, y); err != nil {
 		return nil, err
@@ -145,7 +139,6 @@ func checkInput(alpha []float64, outputs [][]float64, y []float64) error {
 	return nil
 }
 
-// rank sorts the operations and judges the assumptions.
 func (r *Report) rank() {
 	r.Ranking = trial.Indices(0, len(r.Alpha))
 	r.ArgMax = floats.MaxIdx(r.Alpha)
@@ -181,14 +174,12 @@ func (r *Report) pair(i, j int) Pair {
 	return p
 }
 
-// RankingRight reports whether α ranks all operations as their losses do, where no
-// two are equally good.
+// RankingRight reports whether α ranks all operations as their losses do, where no two are equally good.
 func (r *Report) RankingRight() bool {
 	return r.Distinct && !slices.ContainsFunc(r.Pairs, func(p Pair) bool { return !p.Right })
 }
 
-// ArgMaxRight reports whether the arg max of α is the best operation, where one of
-// them is the best.
+// ArgMaxRight reports whether the arg max of α is the best operation, where one of them is the best.
 func (r *Report) ArgMaxRight() bool {
 	if slices.ContainsFunc(r.Ranking[1:], func(j int) bool { return same(r.Loss[r.Best], r.Loss[j]) }) {
 		return false
@@ -196,9 +187,8 @@ func (r *Report) ArgMaxRight() bool {
 	return !slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.I == r.Best && !p.Right })
 }
 
-// Conditions says for how many pairs Condition 6 holds: of the pairs (1, j) of
-// the best operation, which is what arg max discretization needs, and of all
-// pairs, which is what the whole ranking needs.
+// Conditions says for how many pairs Condition 6 holds: of the pairs (1, j) of the best operation, which is what arg
+// max discretization needs, and of all pairs, which is what the whole ranking needs.
 func (r *Report) Conditions() (first, all int) {
 	for _, p := range r.Pairs {
 		if p.Condition {
@@ -284,7 +274,6 @@ func (r *Report) between(f, g []float64) float64 {
 	return l
 }
 
-// same reports whether two losses are equal up to Tolerance.
 func same(a, b float64) bool { return math.Abs(a-b) <= Tolerance*max(a, b) }
 
 // onSimplex is how far the sum of α may be from 1: what float32 leaves of it.
@@ -305,8 +294,7 @@ func checkAlpha(alpha []float64) error {
 	return nil
 }
 
-// Rest is 1 − αᵢ as the sum of the others, which loses no digits where αᵢ is
-// near 1.
+// Rest is 1 − αᵢ as the sum of the others, which loses no digits where αᵢ is near 1.
 func Rest(alpha []float64, i int) float64 {
 	var sum float64
 	for k, a := range alpha {
@@ -321,9 +309,8 @@ func Rest(alpha []float64, i int) float64 {
 //
 //	α_k = (1 − αᵢ)γ_k,  γ_k = α_k / Σ_{l≠i} α_l,  k ≠ i .
 //
-// γ is on the simplex of the other operations; γ[i] is 0, so that it has the
-// length of α, as the paper's [0, γ]. Where all αs are positive so are all other
-// γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
+// γ is on the simplex of the other operations; γ[i] is 0, so that it has the length of α, as the paper's [0, γ]. Where
+// all αs are positive so are all other γs (the paper's Assumption 2), but αᵢ < 1 is all that the factorization needs:
 // where αᵢ is 1 there is none, and γ is nil.
 func Factor(alpha []float64, i int) (gamma []float64) {
 	others := Rest(alpha, i)
@@ -343,8 +330,7 @@ func Factor(alpha []float64, i int) (gamma []float64) {
 //
 //	b₁ = α₁,  bᵢ = αᵢ / Σ_{j≥i} α_j,  αᵢ = bᵢ Π_{j<i} (1 − b_j),  b_h = 1 .
 //
-// Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero
-// its b are 1, which gives the zeros back.
+// Tails are summed, because 1 − Σ_{j<i} α_j loses digits. Where a tail is zero its b are 1, which gives the zeros back.
 func StickBreaking(alpha []float64) []float64 {
 	b := make([]float64, len(alpha))
 	tail := 0.0

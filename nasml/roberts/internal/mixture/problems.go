@@ -124,12 +124,10 @@ func Dirichlet(rng *rand.Rand, h int, concentration float64) []float64 {
 // together is how many problems are evaluated in one call of the device.
 const together = 25
 
-// kept are the pairs of a record that are kept as points: pictures show some
-// hundred, of all records together.
+// kept are the pairs of a record that are kept as points: pictures show some hundred, of all records together.
 const kept = 30
 
-// Evaluators keeps the compiled graphs of a run: compiling one takes longer than
-// a record.
+// Evaluators keeps the compiled graphs of a run: compiling one takes longer than a record.
 type Evaluators struct {
 	backend compute.Backend
 	all     map[string]*Evaluator
@@ -219,8 +217,7 @@ func choose(rows [][]float64, which []int) [][]float64 {
 	return out
 }
 
-// parallel calls f for 0 … n−1 on all cores and returns the error of the
-// smallest i.
+// parallel calls f for 0 … n−1 on all cores and returns the error of the smallest i.
 func parallel(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var all errgroup.Group
@@ -329,9 +326,8 @@ func (t *tally) addPair(r *Report, p Pair) {
 	}
 }
 
-// addErrors keeps the largest errors of the identities Lᵢ = (1−αᵢ)²Aᵢ and
-// α_k = (1−αᵢ)γ_k. Those of the first are errors of the roots, relative to the
-// outputs: Lᵢ is a mean of squared differences of outputs, and near a vertex of
+// addErrors keeps the largest errors of the identities Lᵢ = (1−αᵢ)²Aᵢ and α_k = (1−αᵢ)γ_k. Those of the first are
+// errors of the roots, relative to the outputs: Lᵢ is a mean of squared differences of outputs, and near a vertex of
 // the simplex it is as small as their rounding.
 func (t *tally) addErrors(r *Report) {
 	for i := range r.Alpha {

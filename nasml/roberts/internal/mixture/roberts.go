@@ -1,7 +1,6 @@
-// Package mixture is what the weights α of a mixture of operations say of the
-// operations (Roberts+): a checker of the paper's assumptions and conditions,
-// two-layer networks whose operations are evaluated with shared weights, and
-// random problems of them.
+// Package mixture is what the weights α of a mixture of operations say of the operations (Roberts+): a checker of the
+// paper's assumptions and conditions, two-layer networks whose operations are evaluated with shared weights, and random
+// problems of them.
 package mixture
 
 import (
@@ -80,12 +79,10 @@ func Operations(sigmas []supernet.Activation, x, w, v *Node) *Node {
 	return Concatenate(outputs, 1)
 }
 
-// Sizes of networks that are evaluated together: how many, points, inputs,
-// hidden units.
+// Sizes of networks that are evaluated together: how many, points, inputs, hidden units.
 type Sizes struct{ Count, Points, Inputs, Width int }
 
-// Evaluator evaluates every operation of networks of the same sizes, in
-// float64.
+// Evaluator evaluates every operation of networks of the same sizes, in float64.
 type Evaluator struct {
 	Sizes
 	exec *Exec

@@ -139,9 +139,8 @@ func (c *Class) state() []*tensors.Tensor {
 	}
 }
 
-// Fit runs Steps steps: Adam on W by the training loss, then the update of α by
-// the gradient of the validation loss at the new W (first order), both with a
-// cosine schedule to 0. It returns W and α of every search.
+// Fit runs Steps steps: Adam on W by the training loss, then the update of α by the gradient of the validation loss at
+// the new W (first order), both with a cosine schedule to 0. It returns W and α of every search.
 func (c *Class) Fit(ctx context.Context, b compute.Backend, step func()) (w, alpha *tensors.Tensor, err error) {
 	sigmas, err := mixture.ActivationsOf(c.Activations)
 	if err != nil {
@@ -187,8 +186,7 @@ func (c *Class) Fit(ctx context.Context, b compute.Backend, step func()) (w, alp
 	return state[0], state[3], nil
 }
 
-// mixtureLoss is Σ over searches of ½ mean (Σᵢ αᵢ f_σᵢ − y)², for outputs
-// [S, h, n], α [S, h] and y [S, n].
+// mixtureLoss is Σ over searches of ½ mean (Σᵢ αᵢ f_σᵢ − y)², for outputs [S, h, n], α [S, h] and y [S, n].
 func mixtureLoss(outputs, alpha, y *Node) *Node {
 	e := Sub(Einsum("shn,sh->sn", outputs, alpha), y)
 	return MulScalar(ReduceAllSum(Mul(e, e)), 0.5/float64(y.Shape().Dim(1)))
