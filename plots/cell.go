@@ -8,16 +8,14 @@ import (
 	"strconv"
 )
 
-// Cell is the cell of a network as a graph, drawn as a panel: nodes from left
-// to right in their order, edges as lines and arches between them. Where edges
-// stand follows from Nodes and Edges alone and not from the weights, so that a
+// Cell is the cell of a network as a graph, drawn as a panel: nodes from left to right in their order, edges as lines
+// and arches between them. Where edges stand follows from Nodes and Edges alone and not from the weights, so that a
 // cell that learns keeps its shape.
 //
-// An edge with several operations is drawn as parallel curves, each as wide as
-// its weight, in the order of Ops from the outside in (a straight one from top
-// to bottom); its arrowhead has the colour of the heaviest operation, and is
-// grey where several are the heaviest. The operations are explained in the
-// legend, all of them; Panel.Legend with LegendNone leaves that out.
+// An edge with several operations is drawn as parallel curves, each as wide as its weight, in the order of Ops from the
+// outside in (a straight one from top to bottom); its arrowhead has the colour of the heaviest operation, and is grey
+// where several are the heaviest. The operations are explained in the legend, all of them; Panel.Legend with LegendNone
+// leaves that out.
 //
 // Labels of edges that are too long for their edge are made smaller, down to
 // 5 pt; what does not fit then, and nodes that do not, are an error of Render.
@@ -26,9 +24,8 @@ type Cell struct {
 	Ops   []Op     // what an edge can do
 	Edges []Edge
 
-	// Width is how wide weight 1 is drawn, in points; 0: 1.6 where no edge has
-	// more than one operation, else 7. A cell that is shown while it learns had
-	// better set it: in the end every edge may have one operation only.
+	// Width is how wide weight 1 is drawn, in points; 0: 1.6 where no edge has more than one operation, else 7. A cell
+	// that is shown while it learns had better set it: in the end every edge may have one operation only.
 	Width float64 `json:",omitempty"`
 	Note  string  `json:",omitempty"` // a text below the cell
 }
@@ -44,9 +41,8 @@ type Op struct {
 type Edge struct {
 	From, To int
 
-	// Weights has a number in [0, 1] for each of the cell's Ops: a row of θ,
-	// or a single 1. Operations of weight 0 are not drawn. Empty: the edge has
-	// no operation, as into the node that concatenates; it is a thin grey line.
+	// Weights has a number in [0, 1] for each of the cell's Ops: a row of θ, or a single 1. Operations of weight 0 are
+	// not drawn. Empty: the edge has no operation, as into the node that concatenates; it is a thin grey line.
 	Weights []float64
 
 	Label    string   `json:",omitempty"` // on the edge's outer side, "sep_conv_3x3"; may have several lines

@@ -9,9 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// cellBox is a Cell on its way to the page. Nodes stand on a line. The edge to
-// the next node is straight; all others are arches above or below the line,
-// made of verticals, quarter circles and horizontals, because those have exact
+// cellBox is a Cell on its way to the page. Nodes stand on a line. The edge to the next node is straight; all others
+// are arches above or below the line, made of verticals, quarter circles and horizontals, because those have exact
 // parallels: however many curves an edge has, they keep their widths.
 //
 // Every arch has a level on its side, and none of the same level overlap: the

@@ -13,8 +13,7 @@ import (
 // Figure is a picture as plain data: it can be compared, stored as JSON and
 // drawn again. Same figure, same bytes, in every format.
 //
-// All texts may contain formulas between dollar signs: "$θ_t$",
-// "$10^{-3}$", "$\|θ_α − θ_{α+Δα}\|_2/Δα$".
+// All texts may contain formulas between dollar signs: "$θ_t$", "$10^{-3}$", "$\|θ_α − θ_{α+Δα}\|_2/Δα$".
 type Figure struct {
 	Name    string            // stem of the file names and id, "oymak2021-figure2"
 	Title   string            // above the panels; may be empty
@@ -24,9 +23,8 @@ type Figure struct {
 	Meta    map[string]string `json:",omitempty"` // goes into the file's metadata: "title", "params" (hash), "scale", …
 }
 
-// Panel is one pair of axes and what is drawn between them, or a Cell, a Simplex
-// or a Table. A row of these only is shared out evenly over the figure's
-// width and as high as they need; beside axes they take the place of a frame.
+// Panel is one pair of axes and what is drawn between them, or a Cell, a Simplex or a Table. A row of these only is
+// shared out evenly over the figure's width and as high as they need; beside axes they take the place of a frame.
 type Panel struct {
 	Title  string
 	X, Y   Axis
@@ -44,15 +42,13 @@ type Axis struct {
 	Label string
 	Scale Scale
 
-	// Min and Max are the ends of the axis; both 0: from the data, with a
-	// small margin. A linear axis whose data are positive and come near 0
-	// then starts at 0. What lies outside is cut off, with a triangle at the
-	// frame where it is not a reference; the caption then says so.
+	// Min and Max are the ends of the axis; both 0: from the data, with a small margin. A linear axis whose data are
+	// positive and come near 0 then starts at 0. What lies outside is cut off, with a triangle at the frame where it is
+	// not a reference; the caption then says so.
 	Min, Max float64
 
-	// Ticks are the marks; empty: round numbers, or powers on a log axis. A
-	// tick without a label is a minor one. Labels that would touch are left
-	// out, their marks stay.
+	// Ticks are the marks; empty: round numbers, or powers on a log axis. A tick without a label is a minor one. Labels
+	// that would touch are left out, their marks stay.
 	Ticks []Tick
 }
 
@@ -72,8 +68,7 @@ const (
 	Log10  Scale = "log10"
 )
 
-// Series is one curve: points, the line through them in their order, and an
-// interval at each.
+// Series is one curve: points, the line through them in their order, and an interval at each.
 //
 // Curves with the same label look the same in all panels of a figure. A
 // labelled series without points is listed in the legend as "(not run)".
@@ -90,18 +85,16 @@ type Series struct {
 	// curve's colour behind it. The caption says so.
 	Runs [][]float64 `json:",omitempty"`
 
-	// Reference marks what is not ours: a paper's own curve, number or bound.
-	// It is drawn thin, grey and dashed. A reference of one number goes right
-	// across the panel; see HLine and VLine.
+	// Reference marks what is not ours: a paper's own curve, number or bound. It is drawn thin, grey and dashed. A
+	// reference of one number goes right across the panel; see HLine and VLine.
 	Reference bool
 
 	// Hollow says which points are drawn hollow, for instance those computed
 	// at a smaller scale; empty: none. Legend.Hollow explains them.
 	Hollow []bool
 
-	// Faint marks one of several runs whose mean is another series with the
-	// same label: a thin, lighter line of that curve's colour, behind all
-	// others, without markers and not in the legend.
+	// Faint marks one of several runs whose mean is another series with the same label: a thin, lighter line of that
+	// curve's colour, behind all others, without markers and not in the legend.
 	Faint bool `json:",omitempty"`
 
 	// Entry is what the legend says instead of Label; NoEntry leaves the series out

@@ -16,8 +16,7 @@ type Heat struct {
 	X, Y   []float64   // edges of the cells, increasing: one more than there are columns and rows
 	Values [][]float64 // Values[row][column], the first row at Y[0]
 
-	// Min and Max are the ends of the colours; both 0: from the values. What lies
-	// outside has the end's colour.
+	// Min and Max are the ends of the colours; both 0: from the values. What lies outside has the end's colour.
 	Min, Max float64
 	Label    string // of the bar, such as "$ρ^2$"
 }

@@ -9,12 +9,10 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Between dollar signs stands the part of TeX's language that labels need:
-// letters in italics, _ and ^ with braces to any depth, named symbols (\theta,
-// \nabla, \le), named functions (\log), \mathrm{…} for upright words, \| for
-// ‖, \sqrt{…} with a bar over all of it, and spaces as TeX puts them around
-// operators and relations. Symbols can as well be written as they are: θ, ∇, ≤.
-// Outside, \$ is a dollar sign.
+// Between dollar signs stands the part of TeX's language that labels need: letters in italics, _ and ^ with braces to
+// any depth, named symbols (\theta, \nabla, \le), named functions (\log), \mathrm{…} for upright words, \| for ‖,
+// \sqrt{…} with a bar over all of it, and spaces as TeX puts them around operators and relations. Symbols can as well
+// be written as they are: θ, ∇, ≤. Outside, \$ is a dollar sign.
 
 // atom is a symbol, a space or a group, with what is set below and above it.
 type atom struct {

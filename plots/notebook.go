@@ -207,8 +207,7 @@ const script = `<script>(function () {
   });
 })();</script>`
 
-// Show shows the animation as the output of a notebook's cell; elsewhere it
-// returns ErrNoNotebook.
+// Show shows the animation as the output of a notebook's cell; elsewhere it returns ErrNoNotebook.
 func (a Animation) Show() error {
 	if !gonbui.IsNotebook {
 		return ErrNoNotebook

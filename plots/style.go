@@ -21,9 +21,8 @@ type Style struct {
 	ColumnWidth float64 // of one column of the venue's page
 	TextWidth   float64 // of the page's text
 
-	// Body is the size of the venue's running text. Axis labels and panel
-	// titles are 1 pt smaller, so that the figure is not louder than the text
-	// around it; ticks, legend and caption 2 pt.
+	// Body is the size of the venue's running text. Axis labels and panel titles are 1 pt smaller, so that the figure
+	// is not louder than the text around it; ticks, legend and caption 2 pt.
 	Body      float64
 	Font      Font      // "" is Latin Modern
 	Lettering Lettering // "" is text in PDF and EPS, outlines in SVG

@@ -10,9 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Table is a table as papers set them, drawn as a panel: rules above, below
-// and between its blocks, none upright. Columns are as wide as their content;
-// the text is 2 pt smaller than the style's body, and down to 6 pt where the
+// Table is a table as papers set them, drawn as a panel: rules above, below and between its blocks, none upright.
+// Columns are as wide as their content; the text is 2 pt smaller than the style's body, and down to 6 pt where the
 // width asks for it. What does not fit then is an error.
 //
 // Where a column is aligned at the right, numbers with an uncertainty, such as
@@ -205,8 +204,7 @@ func (s *tableSet) setColumn(c int) columnSet {
 	return col
 }
 
-// parts are the pieces of a number with its uncertainty; a number without has
-// the first only.
+// parts are the pieces of a number with its uncertainty; a number without has the first only.
 type parts struct {
 	number, sign, spread textLine
 	space                vg.Length // on each side of the sign

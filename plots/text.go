@@ -17,10 +17,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Text is measured and placed glyph by glyph. PDF and EPS then have it as text in
-// subsets of the fonts, see type1.go, and PNG, which a program reads for its picture, as
-// outlines; an SVG has outlines too where it is to look the same on every machine. See
-// math.go for what may stand between dollar signs.
+// Text is measured and placed glyph by glyph. PDF and EPS then have it as text in subsets of the fonts, see type1.go,
+// and PNG, which a program reads for its picture, as outlines; an SVG has outlines too where it is to look the same on
+// every machine. See math.go for what may stand between dollar signs.
 
 // Font is the family that a figure's text is set in.
 type Font string

@@ -11,9 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A Type 1 font is what PDF and EPS both embed, and what a subset of any font here can be
-// written as: clear text with the encoding, then, enciphered, an outline for each glyph
-// (Adobe Type 1 Font Format, 1990, chapters 2, 6 and 7).
+// A Type 1 font is what PDF and EPS both embed, and what a subset of any font here can be written as: clear text with
+// the encoding, then, enciphered, an outline for each glyph (Adobe Type 1 Font Format, 1990, chapters 2, 6 and 7).
 
 // subset is what a page needs of a typeface, coded from firstCode on.
 type subset struct {

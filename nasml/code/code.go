@@ -1,12 +1,10 @@
 // Package code tells which version of the library computes a trial.
 //
-// A version speaks of numbers, not of wording. It begins as the hash of the
-// source that computed the first record of a kind, and stays when the source
-// changes in a way that was shown to give the same numbers: the committed file
-// versions.json has the version and the accepted source of every kind, and
-// "go tool nasml store accept" writes another source there, after it has
-// recomputed shipped trials. Source that the file does not know is a version of its own, so that
-// nobody is shown the numbers of other code.
+// A version speaks of numbers, not of wording. It begins as the hash of the source that computed the first record of a
+// kind, and stays when the source changes in a way that was shown to give the same numbers: the committed file
+// versions.json has the version and the accepted source of every kind, and "go tool nasml store accept" writes another
+// source there, after it has recomputed shipped trials. Source that the file does not know is a version of its own, so
+// that nobody is shown the numbers of other code.
 package code
 
 import (
@@ -40,9 +38,8 @@ var (
 	kinds     = map[string]*Kind{}
 )
 
-// Define names a kind of trials and the packages that compute it, by their
-// paths below nasml, "search". All that these import of this module counts
-// too. It panics if the name is taken.
+// Define names a kind of trials and the packages that compute it, by their paths below nasml, "search". All that these
+// import of this module counts too. It panics if the name is taken.
 func Define(name string, rooms ...string) *Kind {
 	kindsLock.Lock()
 	defer kindsLock.Unlock()
@@ -83,16 +80,14 @@ func Kinds() []*Kind {
 // Name is the name of the kind.
 func (k *Kind) Name() string { return k.name }
 
-// Version is the version of the source in this program: the accepted one, or,
-// where the source was never accepted, the source's own hash. It is an error
-// if a package of the kind cannot be read.
+// Version is the version of the source in this program: the accepted one, or, where the source was never accepted, the
+// source's own hash. It is an error if a package of the kind cannot be read.
 func (k *Kind) Version() (string, error) {
 	k.once.Do(k.find)
 	return k.version, k.err
 }
 
-// Accepted reports whether the source in this program is one of those of which
-// was shown that they compute the same.
+// Accepted reports whether the source in this program is one of those of which was shown that they compute the same.
 func (k *Kind) Accepted() (bool, error) {
 	k.once.Do(k.find)
 	return k.accepted, k.err
@@ -115,9 +110,8 @@ func (k *Kind) find() {
 	}
 }
 
-// Assume makes this process take the kind's source for that of its version,
-// whatever it is. It is for finding out whether it is that, and returns false
-// where the kind has no version.
+// Assume makes this process take the kind's source for that of its version, whatever it is. It is for finding out
+// whether it is that, and returns false where the kind has no version.
 func (k *Kind) Assume() bool {
 	known, ok := ledger().Kinds[k.name]
 	k.once.Do(k.find)
@@ -172,8 +166,7 @@ func ParseLedger(text []byte) (*Ledger, error) {
 	return l, nil
 }
 
-// Accept makes the source that which computes the version of a kind, or makes
-// it the version where the kind has none.
+// Accept makes the source that which computes the version of a kind, or makes it the version where the kind has none.
 func (l *Ledger) Accept(kind, source string) {
 	known, ok := l.Kinds[kind]
 	if !ok {
@@ -189,9 +182,8 @@ func (l *Ledger) Text() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// Modules are the versions of GoMLX, go-xla, XLA's plugin and gonum that
-// compute: the pinned ones, or those that this program was built with where
-// they are others. Of a module whose source may be any, as that of a vendored one, it is
+// Modules are the versions of GoMLX, go-xla, XLA's plugin and gonum that compute: the pinned ones, or those that this
+// program was built with where they are others. Of a module whose source may be any, as that of a vendored one, it is
 // the hash of that source.
 func Modules() map[string]string { return maps.Clone(modules()) }
 

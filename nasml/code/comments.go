@@ -36,8 +36,7 @@ func Comments(t reflect.Type) map[string]string {
 	return nil
 }
 
-// commentsOf are the comments of the struct of that name, nil where the file
-// has none.
+// commentsOf are the comments of the struct of that name, nil where the file has none.
 func commentsOf(file *ast.File, name string) map[string]string {
 	var found map[string]string
 	ast.Inspect(file, func(n ast.Node) bool {

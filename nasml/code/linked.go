@@ -29,10 +29,9 @@ var landmarks = map[string]any{
 	"gonum.org/v1/gonum":       floats.Sum,
 }
 
-// versionOf is what a module counts as that a program was built with: its version where
-// that says what the source is, which Go attests by a sum. The source of a folder of
-// vendored modules, of a workspace or of a local replacement may be any, so that it
-// counts itself.
+// versionOf is what a module counts as that a program was built with: its version where that says what the source is,
+// which Go attests by a sum. The source of a folder of vendored modules, of a workspace or of a local replacement may
+// be any, so that it counts itself.
 func versionOf(m *debug.Module) string {
 	path := m.Path
 	if m.Replace != nil {
@@ -92,8 +91,7 @@ func folderOf(module string, function any) (string, error) {
 // errNewer says that a source may not be the one that was built.
 var errNewer = errors.New("it was written after the program was built")
 
-// hashOf is the hash of all source below a folder, none of which may have been written
-// after the program was built.
+// hashOf is the hash of all source below a folder, none of which may have been written after the program was built.
 func hashOf(dir string, built time.Time) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -24,11 +24,9 @@ const filesPackage = "github.com/nasml/lab/internal/files"
 // here is the path of the packages below nasml.
 const here = "github.com/nasml/lab/nasml/"
 
-// sourceOf is the hash of some packages: of themselves, of all that they
-// import of this module, and of the versions of the modules that compute, as
-// far as one of them imports such a module. Files count by their tokens, not by
-// their names, so that neither a comment nor a new name of a file makes
-// another source.
+// sourceOf is the hash of some packages: of themselves, of all that they import of this module, and of the versions of
+// the modules that compute, as far as one of them imports such a module. Files count by their tokens, not by their
+// names, so that neither a comment nor a new name of a file makes another source.
 //
 // own are files of another module, nil for none: all Go files in it, in any folder.
 func sourceOf(source fs.FS, modules map[string]string, rooms []string, own fs.FS) (string, error) {
@@ -86,9 +84,8 @@ func gather(source fs.FS, at string, found map[string]*room) error {
 	return nil
 }
 
-// readOwn reads files of another module, and what they import of this one. A
-// figure of another module may have all in one package, so that packages that draw,
-// judge and store are passed over; those compute nothing.
+// readOwn reads files of another module, and what they import of this one. A figure of another module may have all in
+// one package, so that packages that draw, judge and store are passed over; those compute nothing.
 func readOwn(source, own fs.FS, found map[string]*room) (*room, error) {
 	r := &room{imports: map[string]bool{}}
 	err := fs.WalkDir(own, ".", func(at string, d fs.DirEntry, err error) error {
@@ -175,8 +172,7 @@ func (r *room) read(source fs.FS, at string) error {
 	return nil
 }
 
-// isCode reports whether a file is source that is built into a program: Go
-// without tests, or C.
+// isCode reports whether a file is source that is built into a program: Go without tests, or C.
 func isCode(name string) bool {
 	switch path.Ext(name) {
 	case ".go":
@@ -213,12 +209,10 @@ func (r *room) add(name string, text []byte) error {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// plugin is the distribution of XLA's CPU plugin, which is loaded by go-xla and
-// imported by nobody.
+// plugin is the distribution of XLA's CPU plugin, which is loaded by go-xla and imported by nobody.
 const plugin, loader = "xla-cpu-pjrt", "github.com/gomlx/go-xla"
 
-// uses reports whether a package imports something of a module. GoMLX may run on
-// XLA wherever it is used.
+// uses reports whether a package imports something of a module. GoMLX may run on XLA wherever it is used.
 func uses(packages map[string]*room, module string) bool {
 	if module == plugin || module == loader {
 		module = "github.com/gomlx"

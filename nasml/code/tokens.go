@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// goTokens returns the tokens of a Go file, one a line. A comma or semicolon
-// before a closing bracket says nothing in Go and is left out: where lines are
-// broken decides whether there is one.
+// goTokens returns the tokens of a Go file, one a line. A comma or semicolon before a closing bracket says nothing in
+// Go and is left out: where lines are broken decides whether there is one.
 func goTokens(path string, text []byte) ([]byte, error) {
 	var s scanner.Scanner
 	var errs scanner.ErrorList

@@ -13,9 +13,8 @@ import (
 	"github.com/nasml/lab/nasml/runs"
 )
 
-// The services' own libraries are half of what a build of everything takes, and
-// of a program's packages. So this program has none of them: where the store is
-// a bucket, it builds itself once more with them, and hands the call over.
+// The services' own libraries are half of what a build of everything takes, and of a program's packages. So this
+// program has none of them: where the store is a bucket, it builds itself once more with them, and hands the call over.
 
 const bucketTag = "buckets"
 

@@ -10,9 +10,8 @@
 //
 //	func main() { command.Main() }
 //
-// Results go to stdout, progress to stderr. The exit status is 0 where all
-// went well, 1 where something failed, 2 for a mistake in the call, and 3 where
-// all ran and a claim of a paper does not hold.
+// Results go to stdout, progress to stderr. The exit status is 0 where all went well, 1 where something failed, 2 for a
+// mistake in the call, and 3 where all ran and a claim of a paper does not hold.
 //
 // Outside a checkout, list, show, run, status, claims, gallery, data, store and cache
 // work; run needs XLA's plugin, or GOMLX_BACKEND=go.

@@ -18,10 +18,9 @@ import (
 	"github.com/nasml/lab/plots"
 )
 
-// A shell completes words by asking this program: its script calls the hidden verb
-// complete with the words up to the cursor, of which the last is the one to complete.
-// The answer is a line for each word that fits, with what it means behind a tab, or
-// filesFit alone where the shell's own completion of files is wanted.
+// A shell completes words by asking this program: its script calls the hidden verb complete with the words up to the
+// cursor, of which the last is the one to complete. The answer is a line for each word that fits, with what it means
+// behind a tab, or filesFit alone where the shell's own completion of files is wanted.
 //
 // The libraries for kong take one program name and one word a position; this name has three
 // words (go tool nasml), and a setting completes by the figures before it.

@@ -37,15 +37,13 @@ type Cell101 struct {
 	ops      [MaxVertices101 - 2]uint8 // of vertices 1, 2, …, as indices to Ops101
 }
 
-// NewCell101 returns the cell of an adjacency matrix [V][V] (1: an edge from
-// the row's vertex to the column's) and V operations, pruned by the
-// benchmark's own rule: vertices that are not on a path from the input to the
-// output are removed. V may be larger than what is left.
+// NewCell101 returns the cell of an adjacency matrix [V][V] (1: an edge from the row's vertex to the column's) and V
+// operations, pruned by the benchmark's own rule: vertices that are not on a path from the input to the output are
+// removed. V may be larger than what is left.
 //
-// It returns an error if the matrix is not square and strictly upper triangular
-// with entries 0 and 1, where an operation is unknown or not in its place,
-// where no path leads from input to output, and where the pruned cell has more
-// than 7 vertices or 9 edges.
+// It returns an error if the matrix is not square and strictly upper triangular with entries 0 and 1, where an
+// operation is unknown or not in its place, where no path leads from input to output, and where the pruned cell has
+// more than 7 vertices or 9 edges.
 func NewCell101(matrix [][]int, ops []string) (Cell101, error) {
 	if err := checkMatrix101(matrix, ops); err != nil {
 		return Cell101{}, err

@@ -1,6 +1,5 @@
-// Package data has the data sets that the papers use: the publishers' own
-// files, checked against pinned sums and downloaded where they are missing
-// (Load, LoadReviews, Fetch, Import, Status), and generators of images and reviews
+// Package data has the data sets that the papers use: the publishers' own files, checked against pinned sums and
+// downloaded where they are missing (Load, LoadReviews, Fetch, Import, Status), and generators of images and reviews
 // (SyntheticImages, SyntheticReviews).
 //
 // The files lie in Dir as their publisher names them, zipped or not:
@@ -12,15 +11,12 @@
 //	$NASML_DATA/imagenet16-120/train_data_batch_1
 //	$NASML_DATA/aclImdb_v1.tar.gz
 //
-// Colour images become batches for training by Augments: cropped, flipped and
-// normalised as DARTS or AutoDL-Projects do it. How a search divides Train is
-// not part of the data: package bilevel does it in order, as DARTS, or at
-// random. The fixed halves of AutoDL-Projects (cifar-split.txt and, for the two
-// other sets, halves of Test) are not here.
+// Colour images become batches for training by Augments: cropped, flipped and normalised as DARTS or AutoDL-Projects do
+// it. How a search divides Train is not part of the data: package bilevel does it in order, as DARTS, or at random. The
+// fixed halves of AutoDL-Projects (cifar-split.txt and, for the two other sets, halves of Test) are not here.
 //
-// What is loaded carries a fingerprint of its content, which becomes part of
-// a trial's key. Generated data says so in Images.Synthetic and never takes
-// the place of real data by itself.
+// What is loaded carries a fingerprint of its content, which becomes part of a trial's key. Generated data says so in
+// Images.Synthetic and never takes the place of real data by itself.
 package data
 
 import (
@@ -68,14 +64,11 @@ func dirOr(dir string) (string, error) {
 	return Dir()
 }
 
-// Load returns one part of a data set. Files that are missing are downloaded
-// first; Synthetic never downloads anything.
+// Load returns one part of a data set. Files that are missing are downloaded first; Synthetic never downloads anything.
 //
-// An error names the file, what was found, what was expected and what to do:
-// it wraps ErrMissing where a file is missing and cannot be downloaded, ErrBroken
-// where its content is wrong, ErrIncomplete where it lacks a part of this
-// split, and ctx's error where ctx ended. A broken or incomplete file is
-// reported, not replaced.
+// An error names the file, what was found, what was expected and what to do: it wraps ErrMissing where a file is
+// missing and cannot be downloaded, ErrBroken where its content is wrong, ErrIncomplete where it lacks a part of this
+// split, and ctx's error where ctx ended. A broken or incomplete file is reported, not replaced.
 func Load(ctx context.Context, name Name, split Split) (*Images, error) {
 	if name == Synthetic {
 		return standIn(split)
@@ -276,16 +269,13 @@ func (l *library) status(names []Name) ([]FileStatus, error) {
 	return all, nil
 }
 
-// Import takes over the files of the named sets, of all sets where none is
-// named, from a local folder: each is checked, copied into Dir and checked
-// there again. Files that Dir has already stay as they are. An incomplete
-// file is taken over where nothing better is there or comes.
+// Import takes over the files of the named sets, of all sets where none is named, from a local folder: each is checked,
+// copied into Dir and checked there again. Files that Dir has already stay as they are. An incomplete file is taken
+// over where nothing better is there or comes.
 //
-// It looks in from as in Dir, in the folders that other projects make
-// (MNIST/raw, FashionMNIST/raw, ImageNet16) and, where exactly one set is
-// named, in from itself, for zipped and unzipped files. A named set of which a
-// file is missing or broken is an error; so is any set of which only some
-// files are there, and a folder that has no set at all.
+// It looks in from as in Dir, in the folders that other projects make (MNIST/raw, FashionMNIST/raw, ImageNet16) and,
+// where exactly one set is named, in from itself, for zipped and unzipped files. A named set of which a file is missing
+// or broken is an error; so is any set of which only some files are there, and a folder that has no set at all.
 func Import(from string, names ...Name) error {
 	l, err := open()
 	if err != nil {

@@ -19,19 +19,15 @@ import (
 	"github.com/nasml/lab/internal/files"
 )
 
-// Fetch downloads the files of a set that are missing, broken or incomplete;
-// those that are there and good are left alone. progress, which may be nil, gets the
-// bytes done and the bytes in all of these files; done falls where a server
+// Fetch downloads the files of a set that are missing, broken or incomplete; those that are there and good are left
+// alone. progress, which may be nil, gets the bytes done and the bytes in all of these files; done falls where a server
 // cannot resume and a file starts again.
 //
-// A download goes to NAME.part, is resumed there when it breaks off, now or
-// in a later run, and gets its name once its checksum is right. An address
-// that fails is tried again a few times, then the next one. Processes that
-// fetch the same file take turns. A broken file is kept as NAME.broken once
-// its replacement is there. The error says for each address what went
-// wrong, and where to put a file that was obtained in another way; it wraps
-// ErrMissing, ErrBroken or ErrIncomplete as the file still is, or ctx's error
-// where ctx ended.
+// A download goes to NAME.part, is resumed there when it breaks off, now or in a later run, and gets its name once its
+// checksum is right. An address that fails is tried again a few times, then the next one. Processes that fetch the same
+// file take turns. A broken file is kept as NAME.broken once its replacement is there. The error says for each address
+// what went wrong, and where to put a file that was obtained in another way; it wraps ErrMissing, ErrBroken or
+// ErrIncomplete as the file still is, or ctx's error where ctx ended.
 func Fetch(ctx context.Context, name Name, progress func(done, total int64)) error {
 	l, err := open()
 	if err != nil {

@@ -14,14 +14,12 @@ import (
 	"strings"
 )
 
-// readIDX reads a file of unsigned bytes in MNIST's IDX format, in which all
-// numbers are big-endian:
+// readIDX reads a file of unsigned bytes in MNIST's IDX format, in which all numbers are big-endian:
 //
 //	00 00 08 rank | rank × uint32 dimension | Π dimensions bytes
 //
-// It returns the bytes after the header. A magic number, a shape, a length
-// other than expected is an error. Nothing is allocated before the header has
-// been found to say what is expected, so that a false one costs nothing.
+// It returns the bytes after the header. A magic number, a shape, a length other than expected is an error. Nothing is
+// allocated before the header has been found to say what is expected, so that a false one costs nothing.
 func readIDX(r io.Reader, shape []int) ([]byte, error) {
 	header := make([]byte, 4+4*len(shape))
 	if n, err := io.ReadFull(r, header[:4]); err != nil {

@@ -23,18 +23,14 @@ import (
 //	nasbench_full.tfrecord      trainings of 4, 12, 36 and 108 epochs
 //	nasbench_only108.tfrecord   those of 108 epochs
 //
-// the first where both are there, and returns the table. All of the file
-// passes through once. Its checksums are verified, and for each cell that its
-// hash is that of its graph and that it has three trainings of every length;
-// what the table keeps of a training is in LoadNASBench101's documentation.
-// Its validation and test accuracies and its time are those at its end; what
-// the file has of its beginning, of its middle and of the training images is
-// dropped. A file with fewer cells than the benchmark is taken: the table says
-// so (NASBench101.Complete).
+// the first where both are there, and returns the table. All of the file passes through once. Its checksums are
+// verified, and for each cell that its hash is that of its graph and that it has three trainings of every length; what
+// the table keeps of a training is in LoadNASBench101's documentation. Its validation and test accuracies and its time
+// are those at its end; what the file has of its beginning, of its middle and of the training images is dropped. A file
+// with fewer cells than the benchmark is taken: the table says so (NASBench101.Complete).
 //
-// An error says what was found in which record and what was expected; it wraps
-// ErrMissing or ErrBroken. A table that is there already is not touched.
-// advance, which may be nil, hears how much of the file was read.
+// An error says what was found in which record and what was expected; it wraps ErrMissing or ErrBroken. A table that is
+// there already is not touched. advance, which may be nil, hears how much of the file was read.
 func ImportNASBench101(
 	ctx context.Context, from string, advance func(path string, done, total int64),
 ) (*NASBench101, error) {

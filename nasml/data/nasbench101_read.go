@@ -27,20 +27,17 @@ const (
 // measured101 matches columns: val9984_1 is of 108 epochs, e4_val9984_1 of 4.
 var measured101 = regexp.MustCompile(`^(?:e([1-9]\d{0,4})_)?(val9984|test9984|time_s)_([123])$`)
 
-// LoadNASBench101 reads the table from a folder of data sets, Dir's where dir
-// is empty: nasbench/nasbench101.csv.gz, which ImportNASBench101 makes of the
-// publisher's file, or else nasbench/nb101_108_subset151644.csv.gz, which has
-// a third of the cells. Either may lie there unzipped.
+// LoadNASBench101 reads the table from a folder of data sets, Dir's where dir is empty: nasbench/nasbench101.csv.gz,
+// which ImportNASBench101 makes of the publisher's file, or else nasbench/nb101_108_subset151644.csv.gz, which has a
+// third of the cells. Either may lie there unzipped.
 //
-// The table has a row a cell and the columns id (a whole number, each once),
-// adj_upper and ops (as ParseCell101 reads them), params, and for each length
-// of training and each of three trainings val9984_N and test9984_N, the number
-// of 9,984 images that were right, and time_s_N, the seconds it took: N is 1,
-// 2, 3. Names with eN_ before them are of N epochs, the others of 108.
+// The table has a row a cell and the columns id (a whole number, each once), adj_upper and ops (as ParseCell101 reads
+// them), params, and for each length of training and each of three trainings val9984_N and test9984_N, the number of
+// 9,984 images that were right, and time_s_N, the seconds it took: N is 1, 2, 3. Names with eN_ before them are of N
+// epochs, the others of 108.
 //
-// An error names the file and, in a broken one, line and column, what was
-// found and what was expected; it wraps ErrMissing or ErrBroken. A cell twice,
-// in whatever order of its vertices, is an error; cells that are missing are
+// An error names the file and, in a broken one, line and column, what was found and what was expected; it wraps
+// ErrMissing or ErrBroken. A cell twice, in whatever order of its vertices, is an error; cells that are missing are
 // not, see NASBench101.Complete.
 func LoadNASBench101(dir string) (*NASBench101, error) {
 	dir, err := dirOr(dir)

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Ops201 are the operations of NAS-Bench-201 (Dong & Yang 2020,
-// https://arxiv.org/abs/2001.00326) in the original's order. The digits of an
-// Arch201 count them from 0.
+// Ops201 are the operations of NAS-Bench-201 (Dong & Yang 2020, https://arxiv.org/abs/2001.00326) in the original's
+// order. The digits of an Arch201 count them from 0.
 var Ops201 = [5]string{"none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"}
 
 // edges201 are the edges in the original's order, with the text around an operation in an architecture string.

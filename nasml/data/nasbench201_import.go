@@ -21,27 +21,22 @@ var accuracies201 = []string{
 	"e12_c10valid_val", "e12_c10_test", "e12_c100_val", "e12_c100_test", "e12_in16_val", "e12_in16_test",
 }
 
-// ImportNASBench201 makes the two files of LoadNASBench201 of the benchmark's
-// own, which a user has in the folder from:
+// ImportNASBench201 makes the two files of LoadNASBench201 of the benchmark's own, which a user has in the folder from:
 //
 //	NATS-tss-v1_0-3ffb9-simple/            of NATS-Bench, one zipped pickle an architecture (or the
 //	NATS-tss-v1_0-3ffb9.pickle.pbz2        same in one file)
 //	NAS-Bench-201-v1_1-096897.pth          of NAS-Bench-201 (or v1_0-e61699)
 //
-// from may also be that folder or file itself. The columns are those that the
-// files have numbers for: e200_… of NAS-Bench-201, nats_e200_… and the single
-// trials (by seed) of NATS-Bench, e12_… of NAS-Bench-201 and where it is not
-// there of NATS-Bench, and the mean training time and the number of weights of
-// either. Columns of one release are never filled from the other. There is no
-// column iso_class.
+// from may also be that folder or file itself. The columns are those that the files have numbers for: e200_… of
+// NAS-Bench-201, nats_e200_… and the single trials (by seed) of NATS-Bench, e12_… of NAS-Bench-201 and where it is not
+// there of NATS-Bench, and the mean training time and the number of weights of either. Columns of one release are never
+// filled from the other. There is no column iso_class.
 //
-// Pickles are read as data and never executed: anything but numbers, texts and
-// containers is an error. All of a file passes through once, and what the
-// columns do not need is dropped as it passes.
+// Pickles are read as data and never executed: anything but numbers, texts and containers is an error. All of a file
+// passes through once, and what the columns do not need is dropped as it passes.
 //
-// An error says what was found where and what was expected; it wraps ErrMissing
-// or ErrBroken. A table that is there already is not touched. advance, which
-// may be nil, hears of every file how much of it was read.
+// An error says what was found where and what was expected; it wraps ErrMissing or ErrBroken. A table that is there
+// already is not touched. advance, which may be nil, hears of every file how much of it was read.
 func ImportNASBench201(ctx context.Context, from string, advance func(path string, done, total int64)) error {
 	dir, err := Dir()
 	if err != nil {

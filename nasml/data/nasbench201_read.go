@@ -61,29 +61,24 @@ var ofTrials201 = map[string]Query201{
 // maxTrials201 is how often an architecture was trained at most.
 const maxTrials201 = 3
 
-// LoadNASBench201 reads the table. If dir is empty it takes the user's own file in the
-// folder of [Dir], or else the one that is part of the project, so that there always
-// is one. Otherwise it reads the folder dir: nasbench/nasbench201.csv.gz, one row an architecture, and for
-// single trials nasbench/nats_per_trial_e200.csv.gz, zipped or not. What it
-// has read once it keeps in the user's cache folder, by the files' SHA-256, so
-// that the table is in memory in much less than a tenth of a second.
+// LoadNASBench201 reads the table. If dir is empty it takes the user's own file in the folder of [Dir], or else the one
+// that is part of the project, so that there always is one. Otherwise it reads the folder dir:
+// nasbench/nasbench201.csv.gz, one row an architecture, and for single trials nasbench/nats_per_trial_e200.csv.gz,
+// zipped or not. What it has read once it keeps in the user's cache folder, by the files' SHA-256, so that the table is
+// in memory in much less than a tenth of a second.
 //
-// The table has the column arch and any of index (the original's, 0…15,624;
-// without it the order of the rows), iso_class, params_m_c10,
-// train_time_s_e200_c10valid, and accuracies in percent, named by epochs, task
-// and split: e200_c10valid_val, e200_c10valid_test, e200_c100_val,
-// e200_c100_test, e200_in16_val, e200_in16_test, nats_e200_c10_test,
-// nats_e200_c100_test, nats_e200_in16_test, e12_c10valid_val, e12_c10_test,
-// e12_c100_val, e12_c100_test, e12_in16_val, e12_in16_test. The second file
-// has index, trial (0, 1, 2) and any of c10valid_val, c100_valtest and
-// in16_valtest, all of 200 epochs of NATS-Bench.
+// The table has the column arch and any of index (the original's, 0…15,624; without it the order of the rows),
+// iso_class, params_m_c10, train_time_s_e200_c10valid, and accuracies in percent, named by epochs, task and split:
+// e200_c10valid_val, e200_c10valid_test, e200_c100_val, e200_c100_test, e200_in16_val, e200_in16_test,
+// nats_e200_c10_test, nats_e200_c100_test, nats_e200_in16_test, e12_c10valid_val, e12_c10_test, e12_c100_val,
+// e12_c100_test, e12_in16_val, e12_in16_test. The second file has index, trial (0, 1, 2) and any of c10valid_val,
+// c100_valtest and in16_valtest, all of 200 epochs of NATS-Bench.
 //
 // ImportNASBench201 makes the CSV of the benchmark's own files.
 //
-// An error names the file and, in a broken one, line and column, what was
-// found and what was expected; it wraps ErrMissing or ErrBroken. An unknown
-// column, an architecture twice or not at all, and a number that is no number
-// or out of range are errors.
+// An error names the file and, in a broken one, line and column, what was found and what was expected; it wraps
+// ErrMissing or ErrBroken. An unknown column, an architecture twice or not at all, and a number that is no number or
+// out of range are errors.
 func LoadNASBench201(dir string) (*NASBench201, error) {
 	means, trials, noTrials, err := open201(dir)
 	if err != nil {

@@ -12,17 +12,15 @@ import (
 	"strings"
 )
 
-// unpickler reads pickles of Python, protocols 2 to 4, as plain data: numbers,
-// texts, lists, tuples, sets, dictionaries, and numpy's arrays and numbers. It
-// knows no other instruction and runs nothing: a call is only written down, and
-// only where it is one of pickledCalls.
+// unpickler reads pickles of Python, protocols 2 to 4, as plain data: numbers, texts, lists, tuples, sets,
+// dictionaries, and numpy's arrays and numbers. It knows no other instruction and runs nothing: a call is only written
+// down, and only where it is one of pickledCalls.
 //
 // It reads a stream and keeps what onSet leaves of it, so that a file of
 // gigabytes needs only the memory of what is wanted.
 //
-// Module nlpodyssey/gopickle v0.2.0 keeps all that it reads, and refuses numpy's arrays
-// and numbers where it is not told what to make of each: of the ten files of testdata in
-// the benchmarks' formats it reads the one that has none.
+// Module nlpodyssey/gopickle v0.2.0 keeps all that it reads, and refuses numpy's arrays and numbers where it is not
+// told what to make of each: of the ten files of testdata in the benchmarks' formats it reads the one that has none.
 type unpickler struct {
 	in    *bufio.Reader
 	at    int64 // bytes read
@@ -34,8 +32,7 @@ type unpickler struct {
 	// empty the value: the pickle may name it again only by its place.
 	onSet func(key string, value any) any
 
-	// What a pickle can name again: memo has places in named, where each text
-	// stands once.
+	// What a pickle can name again: memo has places in named, where each text stands once.
 	memo  []uint32
 	named []any
 	texts map[string]uint32
@@ -44,14 +41,12 @@ type unpickler struct {
 type (
 	tuple  []any
 	global string
-	// pickled is a numpy array or dtype: what was called to make it, and the
-	// state that was given to it then.
+	// pickled is a numpy array or dtype: what was called to make it, and the state that was given to it then.
 	pickled struct {
 		what        string
 		args, state tuple
 	}
-	// dict is a dictionary in the order of the file. It is made for a few
-	// look-ups in small ones.
+	// dict is a dictionary in the order of the file. It is made for a few look-ups in small ones.
 	dict  struct{ entries []keyed }
 	keyed struct{ key, value any }
 )

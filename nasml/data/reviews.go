@@ -90,15 +90,13 @@ func loadReviews(ctx context.Context, name Name, splits ...Split) ([]*Reviews, e
 	return l.loadReviews(ctx, name, splits...)
 }
 
-// LoadReviewSplits returns the split of Khodak+ (App. B.2.2): all of Train, and
-// of Test one half to validate on and one to test on; of IMDb 25,000, 12,500
-// and 12,500.
+// LoadReviewSplits returns the split of Khodak+ (App. B.2.2): all of Train, and of Test one half to validate on and one
+// to test on; of IMDb 25,000, 12,500 and 12,500.
 //
-// As in the authors' code, both parts are shuffled by Python's random.shuffle
-// with seed 0; the test set is the first half of Test then, the validation set
-// the other. The file that they read has the reviews in an order of its own,
-// which their publisher's archive does not tell. Here they are in the order of
-// LoadReviews before they are shuffled, so that the halves are other ones.
+// As in the authors' code, both parts are shuffled by Python's random.shuffle with seed 0; the test set is the first
+// half of Test then, the validation set the other. The file that they read has the reviews in an order of its own,
+// which their publisher's archive does not tell. Here they are in the order of LoadReviews before they are shuffled, so
+// that the halves are other ones.
 func LoadReviewSplits(ctx context.Context, name Name) (train, valid, test *Reviews, err error) {
 	parts, err := loadReviews(ctx, name, Train, Test)
 	if err != nil {
@@ -175,13 +173,11 @@ var (
 	marks     = []string{". ", ". ", ", ", ", ", "! ", "... ", " -- ", "; ", ".<br /><br />"}
 )
 
-// SyntheticReviews writes n reviews of nonsense that have what configurations
-// of a bag of n-grams differ in: capitals, punctuation, contractions, stop
-// words, marks of a web page, a long tail of rare words. As many are positive
-// as negative, in turns, and a few words tell which, not always rightly.
+// SyntheticReviews writes n reviews of nonsense that have what configurations of a bag of n-grams differ in: capitals,
+// punctuation, contractions, stop words, marks of a web page, a long tail of rare words. As many are positive as
+// negative, in turns, and a few words tell which, not always rightly.
 //
-// Review i depends on seed, spec and i only. It returns an error if n is
-// not positive or the spec cannot be written.
+// Review i depends on seed, spec and i only. It returns an error if n is not positive or the spec cannot be written.
 func SyntheticReviews(seed uint64, n int, spec ReviewSpec) (*Reviews, error) {
 	spec, err := spec.withDefaults()
 	if err != nil {

@@ -96,19 +96,16 @@ type registry map[Name]set
 
 // publishers is the registry of the published files.
 //
-// MNIST: the sums were computed from real files. Three of these were, zipped
-// too, the publisher's byte for byte; all are what other projects pin for the
-// uncompressed files. The sizes are those that TensorFlow Datasets pins
+// MNIST: the sums were computed from real files. Three of these were, zipped too, the publisher's byte for byte; all
+// are what other projects pin for the uncompressed files. The sizes are those that TensorFlow Datasets pins
 // (url_checksums/mnist.txt).
 //
-// Fashion-MNIST: sizes from url_checksums/fashion_mnist.txt of the same
-// project. The sums of the uncompressed files come from several independent
-// public projects, which agree and of which one derived them from archives
-// that had the publisher's MD5; those projects' sums for MNIST are the ones
-// computed here. They were not checked against files of our own.
+// Fashion-MNIST: sizes from url_checksums/fashion_mnist.txt of the same project. The sums of the uncompressed files
+// come from several independent public projects, which agree and of which one derived them from archives that had the
+// publisher's MD5; those projects' sums for MNIST are the ones computed here. They were not checked against files of
+// our own.
 //
-// The sets of colour images are listed where their formats are read:
-// cifar10, cifar100, imagenet16.
+// The sets of colour images are listed where their formats are read: cifar10, cifar100, imagenet16.
 var publishers = registry{
 	MNIST: idxSet("mnist", [4]string{
 		"ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",

@@ -55,17 +55,14 @@ func (s ImageSpec) withDefaults() (ImageSpec, error) {
 	return s, nil
 }
 
-// SyntheticImages returns n images with MNIST's outward features and a known
-// class structure. Each class has a prototype, one random stroke of grey
-// levels 128–255 on a background of exact zeros; an image is the prototype of
-// a class drawn at random, moved by at most one pixel in each direction, with
-// noise on the stroke:
+// SyntheticImages returns n images with MNIST's outward features and a known class structure. Each class has a
+// prototype, one random stroke of grey levels 128–255 on a background of exact zeros; an image is the prototype of a
+// class drawn at random, moved by at most one pixel in each direction, with noise on the stroke:
 //
 //	x = clip(prototype[y] shifted by s + u, 1, 255),  s ∈ {−1,0,1}²,  u uniform on ±255·Noise .
 //
-// Only integers are drawn, so that a seed gives the same bytes on every
-// platform, and image i depends on seed, spec and i only. It returns an error
-// if n is not positive or the spec cannot be drawn.
+// Only integers are drawn, so that a seed gives the same bytes on every platform, and image i depends on seed, spec and
+// i only. It returns an error if n is not positive or the spec cannot be drawn.
 func SyntheticImages(seed uint64, n int, spec ImageSpec) (*Images, error) {
 	spec, err := spec.withDefaults()
 	if err != nil {

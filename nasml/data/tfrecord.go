@@ -12,8 +12,7 @@ import (
 // maxRecord bounds a record's length; NAS-Bench-101's have some hundreds of bytes.
 const maxRecord = 1 << 20
 
-// tfRecords reads the records of a TFRecord file one after the other, in
-// bounded memory. A record is
+// tfRecords reads the records of a TFRecord file one after the other, in bounded memory. A record is
 //
 //	length  uint64, little endian
 //	        masked CRC-32C of these 8 bytes, uint32, little endian

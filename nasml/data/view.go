@@ -16,9 +16,8 @@ type View struct {
 	Classes []uint8 // only the images of these; none: of all
 	First   int     // only the first so many; 0: all
 
-	// OrShipped takes what is part of the project of the set where the publisher's
-	// files can neither be found nor downloaded. Opened.Note then says so, which has to
-	// be said beside whatever is made of it.
+	// OrShipped takes what is part of the project of the set where the publisher's files can neither be found nor
+	// downloaded. Opened.Note then says so, which has to be said beside whatever is made of it.
 	OrShipped bool
 }
 
@@ -230,9 +229,8 @@ func Spread(n, of int) []int {
 	return out
 }
 
-// What trials that are shipped, and the quick presets, were computed
-// with. A test with real data holds these to it; keys of stored trials depend
-// on every digit.
+// What trials that are shipped, and the quick presets, were computed with. A test with real data holds these to it;
+// keys of stored trials depend on every digit.
 
 var knownViews = map[string]Facts{
 	"mnist train, classes [3 5]": {"2a9bd473c147d021938093ea6cb94ebc05607ebf6ca9c88ef4041cdbcf2d9d18", 11552, false},

@@ -11,11 +11,9 @@ import (
 	"github.com/nasml/lab/nasml/trial"
 )
 
-// The random numbers of the features are functions of a key and of their place,
-// two counters of 32 bits, so that they are the same however a matrix is cut
-// into blocks, on every device, and as a graph makes them they need never be
-// kept. The function is Threefry-2x32 with 20 rounds (Salmon+ 2011, "Parallel
-// random numbers: as easy as 1, 2, 3").
+// The random numbers of the features are functions of a key and of their place, two counters of 32 bits, so that they
+// are the same however a matrix is cut into blocks, on every device, and as a graph makes them they need never be kept.
+// The function is Threefry-2x32 with 20 rounds (Salmon+ 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
 var (
 	threefryTurns = [2][4]int{{13, 15, 26, 6}, {17, 29, 16, 24}}

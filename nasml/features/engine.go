@@ -11,16 +11,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Engine compiles the graphs of random Fourier features, each once a shape, so
-// one engine serves a whole search.
+// Engine compiles the graphs of random Fourier features, each once a shape, so one engine serves a whole search.
 type Engine struct {
 	backend compute.Backend
 	execs   map[string]*Exec
 	blocks  int // numbers of a block's features at most
 }
 
-// NewEngine computes features and their products in float32; sums over blocks
-// and all that is smaller is float64.
+// NewEngine computes features and their products in float32; sums over blocks and all that is smaller is float64.
 func NewEngine(b compute.Backend) *Engine {
 	return &Engine{backend: b, execs: map[string]*Exec{}, blocks: 1 << 25}
 }
@@ -33,8 +31,7 @@ func (e *Engine) Close() {
 	clear(e.execs)
 }
 
-// The sizes of a block: the products want many rows, and few sizes are to be
-// compiled.
+// The sizes of a block: the products want many rows, and few sizes are to be compiled.
 const smallestBlock, largestBlock = 32, 2048
 
 // blockSize is how many rows the next block takes of those that are left: a
@@ -45,8 +42,7 @@ func (e *Engine) blockSize(d, left int) int {
 	return max(smallestBlock, min(size, most, largestBlock))
 }
 
-// run executes the graph of that name, which fn builds. Its outputs are on the
-// device.
+// run executes the graph of that name, which fn builds. Its outputs are on the device.
 func (e *Engine) run(name string, fn func(in []*Node) []*Node, in ...any) ([]*tensors.Tensor, error) {
 	exec, ok := e.execs[name]
 	if !ok {
@@ -64,9 +60,8 @@ func (e *Engine) run(name string, fn func(in []*Node) []*Node, in ...any) ([]*te
 	return out, nil
 }
 
-// finish waits until a graph has run, by taking one number that it computed.
-// Calls return before, and the memory of inputs that the device shares with
-// the host must not be freed until then.
+// finish waits until a graph has run, by taking one number that it computed. Calls return before, and the memory of
+// inputs that the device shares with the host must not be freed until then.
 func finish(out []*tensors.Tensor, err error) (*tensors.Tensor, error) {
 	if err != nil {
 		return nil, err
@@ -84,11 +79,10 @@ func withOne(x *Node) []*Node {
 	return []*Node{x, Slice(x, AxisElem(0))}
 }
 
-// matrix makes a flat input one of so many columns. Matrices go to and from the
-// device flat because XLA on a CPU packs the right side of a product for the
-// processor and keeps that packed form by the address of the memory, where it
-// is an input as it stands: another matrix at the same address would be taken
-// for the old one. A reshaped input is not kept, and costs nothing.
+// matrix makes a flat input one of so many columns. Matrices go to and from the device flat because XLA on a CPU packs
+// the right side of a product for the processor and keeps that packed form by the address of the memory, where it is an
+// input as it stands: another matrix at the same address would be taken for the old one. A reshaped input is not kept,
+// and costs nothing.
 func matrix(flat *Node, cols int) *Node { return Reshape(flat, -1, cols) }
 
 func (e *Engine) draw(key [2]uint32, rows, cols int, of draw) (*tensors.Tensor, error) {
@@ -123,8 +117,7 @@ func (e *Engine) mul(phi *tensors.Tensor, x uploaded) ([]float64, error) {
 	return download(out[0])
 }
 
-// mulTrans is YᵀΦ, [k, d] row-major, on the host. (XLA's product with Φᵀ on
-// the left is several times slower on a CPU.)
+// mulTrans is YᵀΦ, [k, d] row-major, on the host. (XLA's product with Φᵀ on the left is several times slower on a CPU.)
 func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) {
 	right := upload(y)
 	defer right.finalize()
@@ -138,8 +131,7 @@ func (e *Engine) mulTrans(phi *tensors.Tensor, y *mat.Dense) ([]float64, error) 
 	return download(out[0])
 }
 
-// step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in
-// the others, and YᵀΦ with it.
+// step is the new Y, ΦX − 1·shiftᵀ − Y·diag(scale) in its first rows and 0 in the others, and YᵀΦ with it.
 func (e *Engine) step(
 	phi *tensors.Tensor, x uploaded, y *mat.Dense, shift, scale []float64, rows int,
 ) (newY, z []float64, err error) {

@@ -42,9 +42,8 @@ func (c FourierConfig) Check() error {
 	return nil
 }
 
-// factor is what the preprocessed inputs are multiplied by, so that W is the
-// same for all bandwidths: the spectral measure of the Gaussian kernel is
-// normal with variance 2γ, that of the Laplacian one is Cauchy with scale γ.
+// factor is what the preprocessed inputs are multiplied by, so that W is the same for all bandwidths: the spectral
+// measure of the Gaussian kernel is normal with variance 2γ, that of the Laplacian one is Cauchy with scale γ.
 func (c FourierConfig) factor() float64 {
 	if c.Kernel == Gaussian {
 		return math.Sqrt(2 * c.Gamma)
@@ -56,8 +55,7 @@ func (c FourierConfig) factor() float64 {
 //
 //	φ(x) = √(2/d)·cos(√(2γ)·Wx + b),   W ~ N(0, I),   b ~ U[0, 2π],
 //
-// for the Gaussian kernel, and with γ·W, W standard Cauchy, for the Laplacian.
-// Feature j is the same whatever d is.
+// for the Gaussian kernel, and with γ·W, W standard Cauchy, for the Laplacian. Feature j is the same whatever d is.
 type Fourier struct {
 	Dim  int // d
 	Seed uint64
@@ -95,12 +93,10 @@ type featureGroup struct {
 	first  int    // place of the first one, all groups' rows in order
 }
 
-// Features makes the features of as many rows as have room in keepBytes, and
-// keeps them on the device. Every product makes those of the others again, block
-// by block, and W before the first of them.
+// Features makes the features of as many rows as have room in keepBytes, and keeps them on the device. Every product
+// makes those of the others again, block by block, and W before the first of them.
 //
-// It returns an error if a configuration is invalid, the sizes differ, or an
-// input is not finite.
+// It returns an error if a configuration is invalid, the sizes differ, or an input is not finite.
 func (e *Engine) Features(ctx context.Context, f Fourier, rows Rows, keepBytes int64) (*Features, error) {
 	if err := rows.check(); err != nil {
 		return nil, fmt.Errorf("random Fourier features: %w", err)
@@ -198,9 +194,8 @@ func (m *Features) Close() {
 	m.kept, m.weights, m.offsets = nil, nil, nil
 }
 
-// block is some rows of one group with their features. Behind the last row it
-// has others, up to the size of a compiled shape: all zero as inputs, so that
-// their features are not.
+// block is some rows of one group with their features. Behind the last row it has others, up to the size of a compiled
+// shape: all zero as inputs, so that their features are not.
 type block struct {
 	rows  []int // of the table
 	first int   // key of Features.kept
@@ -208,8 +203,7 @@ type block struct {
 	phi   *tensors.Tensor
 }
 
-// each calls do with every block in turn. Where features are not kept, they
-// are freed after it.
+// each calls do with every block in turn. Where features are not kept, they are freed after it.
 func (m *Features) each(ctx context.Context, do func(block) error) error {
 	for g := range m.groups {
 		if err := m.eachOf(ctx, &m.groups[g], do); err != nil {
@@ -262,8 +256,7 @@ func (m *Features) eachOf(ctx context.Context, g *featureGroup, do func(block) e
 	return nil
 }
 
-// drawWeights draws W, [p, d], and the offsets, [d]. A W that all rows share
-// is kept, because its next use is sure.
+// drawWeights draws W, [p, d], and the offsets, [d]. A W that all rows share is kept, because its next use is sure.
 func (m *Features) drawWeights(g *featureGroup) (*tensors.Tensor, error) {
 	if m.weights != nil {
 		return m.weights, nil

@@ -36,12 +36,10 @@ type Solve struct {
 //
 //	min_x ‖b − Ax‖² + damp²‖x‖² ,
 //
-// for the columns of B, [n, k], all together, so that a pass over A serves all
-// of them; x has shape [d, k]. Every column keeps its own recursion and stops
-// by its own test, so its iterations are those of SciPy's lsqr on it alone with
-// atol = btol = tol. With damp = 0 and a singular A it finds the solution of
-// minimum norm. A is known by AᵀB and by step, [Operator.StepTo] without a shift.
-// maxIter 0 stands for 2d.
+// for the columns of B, [n, k], all together, so that a pass over A serves all of them; x has shape [d, k]. Every
+// column keeps its own recursion and stops by its own test, so its iterations are those of SciPy's lsqr on it alone
+// with atol = btol = tol. With damp = 0 and a singular A it finds the solution of minimum norm. A is known by AᵀB and
+// by step, [Operator.StepTo] without a shift. maxIter 0 stands for 2d.
 //
 // It returns an error if damp or tol is negative, a number is not finite, or step fails.
 func lsqr(
@@ -148,8 +146,7 @@ func divideColumns(m *mat.Dense, by []float64) {
 	}
 }
 
-// advanceLSQR updates x and the direction w of every target that has not
-// stopped: x ← x + (φ/ρ)w, w ← v − (θ/ρ)w.
+// advanceLSQR updates x and the direction w of every target that has not stopped: x ← x + (φ/ρ)w, w ← v − (θ/ρ)w.
 func advanceLSQR(targets []*lsqrTarget, x, w *mat.Dense, r *bidiagonal) {
 	norms := columnNorms(w)
 	k := len(targets)
@@ -201,8 +198,7 @@ func newLSQRTarget(alpha, beta, damp, tol float64, maxIter int) *lsqrTarget {
 
 func (t *lsqrTarget) residual() float64 { return math.Sqrt(t.phiBar*t.phiBar + t.res2) }
 
-// advance takes the next α and β and the norm of w, and returns the factors of
-// w in the updates of x and of w.
+// advance takes the next α and β and the norm of w, and returns the factors of w in the updates of x and of w.
 func (t *lsqrTarget) advance(alpha, beta, wNorm float64) (alongX, alongW float64) {
 	t.iterations++
 	if beta > 0 {

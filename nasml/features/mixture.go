@@ -10,9 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Mixture is a sample seen through h feature maps φᵢ: 𝒳 → R^p, whose
-// superposition φ_α(x) = Σᵢ αᵢφᵢ(x) is the feature map of α (Oymak+ 2021,
-// Definition 2).
+// Mixture is a sample seen through h feature maps φᵢ: 𝒳 → R^p, whose superposition φ_α(x) = Σᵢ αᵢφᵢ(x) is the feature
+// map of α (Oymak+ 2021, Definition 2).
 type Mixture struct {
 	Maps []*mat.Dense // Φᵢ, [n, p]: row j is φᵢ(xⱼ)
 	Y    []float64    // targets, [n]
@@ -58,8 +57,7 @@ func (m *Mixture) At(alpha []float64) *mat.Dense {
 //
 //	θ_α = argmin_θ ‖y − Φ_αθ‖² + λ‖θ‖²   (Oymak+ 2021, eq. 6),
 //
-// with what its derivatives need. Where n ≤ p, λ = 0 is the interpolant of
-// minimum norm, θ_α = Φ_αᵀ(Φ_αΦ_αᵀ)⁻¹y.
+// with what its derivatives need. Where n ≤ p, λ = 0 is the interpolant of minimum norm, θ_α = Φ_αᵀ(Φ_αΦ_αᵀ)⁻¹y.
 type MixtureFit struct {
 	Alpha    []float64 // α, [h]
 	Lambda   float64   // λ, the paper's α_{h+1}
@@ -75,9 +73,8 @@ type MixtureFit struct {
 
 // Fit solves the lower-level problem.
 //
-// It returns an error if α has the wrong length or is not finite, λ is negative,
-// and where λ is 0 (or too small to matter) and Φ_α does not have full rank:
-// the solution has no derivative there.
+// It returns an error if α has the wrong length or is not finite, λ is negative, and where λ is 0 (or too small to
+// matter) and Φ_α does not have full rank: the solution has no derivative there.
 func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	if len(alpha) != len(m.Maps) || floats.HasNaN(alpha) {
 		return nil, fmt.Errorf("mixture: α must have %d numbers, one for each map, got %v", len(m.Maps), alpha)
@@ -113,8 +110,7 @@ func (m *Mixture) Fit(alpha []float64, lambda float64) (*MixtureFit, error) {
 	return f, err
 }
 
-// Jacobian is ∂θ_α/∂(α₁, …, α_h, λ), [p, h+1]. With K = Φ_αΦ_αᵀ + λI,
-// b = K⁻¹y, r = y − Φ_αθ and A = Φ_αᵀΦ_α + λI,
+// Jacobian is ∂θ_α/∂(α₁, …, α_h, λ), [p, h+1]. With K = Φ_αΦ_αᵀ + λI, b = K⁻¹y, r = y − Φ_αθ and A = Φ_αᵀΦ_α + λI,
 //
 //	dual:   ∂ᵢθ = Φᵢᵀb − Φ_αᵀK⁻¹(Φᵢθ + Φ_αΦᵢᵀb) ,  ∂_λθ = −Φ_αᵀK⁻¹b ,
 //	primal: ∂ᵢθ = A⁻¹(Φᵢᵀr − Φ_αᵀΦᵢθ) ,            ∂_λθ = −A⁻¹θ .
@@ -173,8 +169,7 @@ func mulVec(m mat.Matrix, v []float64) []float64 {
 // digits of a solution in float64 have to be left.
 const maxCondition = 1e13
 
-// shifted factorizes MMᵀ + λI. It returns an error if that matrix is singular to
-// rounding.
+// shifted factorizes MMᵀ + λI. It returns an error if that matrix is singular to rounding.
 func shifted(m mat.Matrix, lambda float64) (*mat.Cholesky, error) {
 	var gram mat.SymDense
 	gram.SymOuterK(1, m)

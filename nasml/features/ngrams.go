@@ -53,17 +53,15 @@ func (c NGramConfig) Check() error {
 	return nil
 }
 
-// Texts are texts that many configurations look at. A text is cut into tokens
-// once for each tokenizer, when that is first asked for; this is where the time
-// goes. Several goroutines may use it at once.
+// Texts are texts that many configurations look at. A text is cut into tokens once for each tokenizer, when that is
+// first asked for; this is where the time goes. Several goroutines may use it at once.
 type Texts struct {
 	raw []string
 	mu  sync.Mutex
 	cut map[string]func() []tokens
 }
 
-// NewTexts keeps the texts as they are, but for bytes that are not UTF-8: each
-// run of them becomes one U+FFFD.
+// NewTexts keeps the texts as they are, but for bytes that are not UTF-8: each run of them becomes one U+FFFD.
 func NewTexts(texts []string) *Texts {
 	valid := texts
 	for i, text := range texts {
@@ -105,8 +103,7 @@ func tokenizeAll(texts []string, cut Tokenizer) []tokens {
 	return all
 }
 
-// tokens is a text in tokens, joined by single spaces, so that an n-gram is a
-// piece of it.
+// tokens is a text in tokens, joined by single spaces, so that an n-gram is a piece of it.
 type tokens struct {
 	text    string
 	ends    []uint32 // where each token ends; the first bit says that it is a stop word
@@ -180,10 +177,9 @@ func (t tokens) grams(c NGramConfig) int {
 	return sum
 }
 
-// Bags returns the raw hashed bags of n-grams: row i is text rows[i] under
-// configuration configs[of[i]], and column j counts its n-grams of which
-// the hash mod d is j, or reports whether there are any. rows nil means all texts, of
-// nil the first configuration for all. A text without tokens is an empty row.
+// Bags returns the raw hashed bags of n-grams: row i is text rows[i] under configuration configs[of[i]], and column j
+// counts its n-grams of which the hash mod d is j, or reports whether there are any. rows nil means all texts, of nil
+// the first configuration for all. A text without tokens is an empty row.
 //
 // Weighting and preprocessing are not applied: FitNGrams does.
 func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of []int, d int) (*Sparse, error) {
@@ -221,8 +217,7 @@ func Bags(ctx context.Context, t *Texts, rows []int, configs []NGramConfig, of [
 	return b, ctx.Err()
 }
 
-// closeGaps moves the rows together: row i begins at room[i], and RowPtr[i+1]
-// says how long it is.
+// closeGaps moves the rows together: row i begins at room[i], and RowPtr[i+1] says how long it is.
 func (s *Sparse) closeGaps(room []int) {
 	for i := range s.Rows {
 		to, n := s.RowPtr[i], s.RowPtr[i+1]
@@ -315,8 +310,7 @@ func (w *bagger) sort(d uint32) {
 	}
 }
 
-// count writes each bin once, with how often it occurs, and returns how many
-// there are.
+// count writes each bin once, with how often it occurs, and returns how many there are.
 func (w *bagger) count(hashes []uint32, binary bool, col []int32, val []float32) int {
 	n := 0
 	for i := 0; i < len(hashes); n++ {

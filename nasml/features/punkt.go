@@ -30,8 +30,7 @@ const (
 	anySmall      = smallFirst | 1<<5 | 1<<6
 )
 
-// english are NLTK's parameters for English, as module neurosnap/sentences
-// carries them.
+// english are NLTK's parameters for English, as module neurosnap/sentences carries them.
 var english = sync.OnceValue(func() *punkt {
 	p := &punkt{}
 	if err := json.Unmarshal(data.MustAsset("data/english.json"), p); err != nil {
@@ -40,14 +39,12 @@ var english = sync.OnceValue(func() *punkt {
 	return p
 })
 
-// sentences cuts a text into sentences as NLTK's sent_tokenize does: at a full
-// stop, a question or exclamation mark, unless it ends an abbreviation, an
-// initial or a number and the next word does not look like a beginning. White
-// space between sentences is left out; closing marks stay with what they close.
+// sentences cuts a text into sentences as NLTK's sent_tokenize does: at a full stop, a question or exclamation mark,
+// unless it ends an abbreviation, an initial or a number and the next word does not look like a beginning. White space
+// between sentences is left out; closing marks stay with what they close.
 //
-// The tokenizer of module neurosnap/sentences v1.0.6, whose parameters these are,
-// cuts 3,761 of IMDb's 25,000 training reviews elsewhere: 9,772 of these 271,058
-// sentences are none of its.
+// The tokenizer of module neurosnap/sentences v1.0.6, whose parameters these are, cuts 3,761 of IMDb's 25,000 training
+// reviews elsewhere: 9,772 of these 271,058 sentences are none of its.
 func (p *punkt) sentences(text string) []string {
 	var spans [][2]int
 	last := 0
@@ -110,8 +107,7 @@ func following(text string, i int) (end, next int) {
 	return len(text), next
 }
 
-// closeMarks moves closing brackets and quotation marks at the beginning of a
-// sentence to the end of the one before.
+// closeMarks moves closing brackets and quotation marks at the beginning of a sentence to the end of the one before.
 func closeMarks(text string, spans [][2]int) (out []string) {
 	moved := 0
 	for i, s := range spans {
@@ -170,8 +166,7 @@ func (t *punktToken) bare() string {
 	return t.kind
 }
 
-// asNext is the kind as the word after a full stop: without its own where that
-// ends a sentence.
+// asNext is the kind as the word after a full stop: without its own where that ends a sentence.
 func (t *punktToken) asNext() string {
 	if t.stops {
 		return t.bare()
@@ -195,8 +190,7 @@ func (t *punktToken) initial() bool {
 	return inWord(r) && !unicode.IsDigit(r) && t.text[width:] == "."
 }
 
-// breaks reports whether a sentence ends in the context, other than with its
-// last word.
+// breaks reports whether a sentence ends in the context, other than with its last word.
 func (p *punkt) breaks(context string) bool {
 	var last *punktToken
 	for line := range strings.SplitSeq(context, "\n") {
@@ -213,8 +207,7 @@ func (p *punkt) breaks(context string) bool {
 	return false
 }
 
-// byKind decides by the word alone: what ends in a full stop ends a sentence
-// unless it is an abbreviation.
+// byKind decides by the word alone: what ends in a full stop ends a sentence unless it is an abbreviation.
 func (p *punkt) byKind(t *punktToken) *punktToken {
 	switch {
 	case t.text == "." || t.text == "?" || t.text == "!":
@@ -231,9 +224,8 @@ func (p *punkt) byKind(t *punktToken) *punktToken {
 	return t
 }
 
-// byNeighbour corrects that by the word that follows: known pairs, and
-// abbreviations, initials and numbers before what does or does not look like
-// the beginning of a sentence.
+// byNeighbour corrects that by the word that follows: known pairs, and abbreviations, initials and numbers before what
+// does or does not look like the beginning of a sentence.
 func (p *punkt) byNeighbour(t, next *punktToken) {
 	if !strings.HasSuffix(t.text, ".") {
 		return
@@ -257,9 +249,8 @@ func (p *punkt) byNeighbour(t, next *punktToken) {
 	}
 }
 
-// goesOn reports whether an initial or a number is inside of a sentence: the
-// next word does not begin one, or after an initial it is a name, which has
-// never been seen with a small letter.
+// goesOn reports whether an initial or a number is inside of a sentence: the next word does not begin one, or after an
+// initial it is a name, which has never been seen with a small letter.
 func (p *punkt) goesOn(initial bool, next *punktToken, starts, known bool) bool {
 	if known {
 		return !starts
@@ -282,8 +273,7 @@ func (p *punkt) starts(t *punktToken) (starts, known bool) {
 	return false, false
 }
 
-// punktWords cuts a line into words and signs; full stops stay with the word
-// before.
+// punktWords cuts a line into words and signs; full stops stay with the word before.
 func punktWords(line string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := 0; i < len(line); {

@@ -1,12 +1,10 @@
-// Package features maps examples to features, of which a linear model is
-// trained: random Fourier features of images, hashed n-grams of texts, mixtures
-// of feature maps; ridge regression and linear support vector machines.
+// Package features maps examples to features, of which a linear model is trained: random Fourier features of images,
+// hashed n-grams of texts, mixtures of feature maps; ridge regression and linear support vector machines.
 //
-// A feature matrix Φ, of shape [n, d], is known by its products ([Operator]),
-// because it may be a matrix on the host, blocks on a device, or features that
-// are recomputed for every product and never exist at once. With weight
-// sharing (Khodak+ 2020, Algorithm 1) every example has its own feature map, so
-// row i is φ_{c(i)}(xᵢ) of its configuration c(i).
+// A feature matrix Φ, of shape [n, d], is known by its products ([Operator]), because it may be a matrix on the host,
+// blocks on a device, or features that are recomputed for every product and never exist at once. With weight sharing
+// (Khodak+ 2020, Algorithm 1) every example has its own feature map, so row i is φ_{c(i)}(xᵢ) of its configuration
+// c(i).
 //
 // Everything but graph functions returns errors. NaN in an input is one.
 package features
@@ -39,11 +37,9 @@ type LinearModel struct {
 //
 //	min_{w,b} λ‖w‖² + Σᵢ (⟨w, φᵢ⟩ + b − yᵢ)² ,
 //
-// with an intercept that is not penalized (Khodak+ 2020, Algorithm 1 with the
-// squared loss). Y has shape [n, k]. As scikit-learn does, it solves for the
-// centred features and targets and gets b from the means; the features are
-// centred within the products, never in memory. With λ = 0 it is the
-// least-squares solution of minimum norm.
+// with an intercept that is not penalized (Khodak+ 2020, Algorithm 1 with the squared loss). Y has shape [n, k]. As
+// scikit-learn does, it solves for the centred features and targets and gets b from the means; the features are centred
+// within the products, never in memory. With λ = 0 it is the least-squares solution of minimum norm.
 //
 // It returns an error if shapes differ, a parameter is invalid, a number is
 // not finite, and where ctx ends. Not to converge is none: Solve.Stop says so.
@@ -144,8 +140,7 @@ func Targets(labels []int, classes int) *mat.Dense {
 	return y
 }
 
-// Classes is the column of the highest score of every row, the first of equal
-// ones.
+// Classes is the column of the highest score of every row, the first of equal ones.
 func Classes(scores *mat.Dense) []int {
 	n, _ := scores.Dims()
 	out := make([]int, n)
@@ -155,9 +150,8 @@ func Classes(scores *mat.Dense) []int {
 	return out
 }
 
-// Operator is an n×d matrix A that is known by its products. Several right
-// sides are multiplied together: k of them are the columns of X, [d, k], or of
-// Y, [n, k].
+// Operator is an n×d matrix A that is known by its products. Several right sides are multiplied together: k of them are
+// the columns of X, [d, k], or of Y, [n, k].
 type Operator interface {
 	Dims() (rows, cols int)
 	MulTo(ctx context.Context, dst, x *mat.Dense) error      // dst = AX, [n, k]
@@ -223,8 +217,7 @@ func addOuter(m *mat.Dense, u, v []float64) {
 	}
 }
 
-// columnNorms are the Euclidean norms of the columns. They are NaN or infinite
-// where an entry is.
+// columnNorms are the Euclidean norms of the columns. They are NaN or infinite where an entry is.
 func columnNorms(m *mat.Dense) []float64 {
 	_, k := m.Dims()
 	norms := make([]float64, k)

@@ -15,8 +15,7 @@ type Table struct {
 // Row is the inputs of example i.
 func (t Table) Row(i int) []float32 { return t.Data[i*t.Cols : (i+1)*t.Cols] }
 
-// check returns an error if the table has another size than it says, no
-// number at all, or one that is not finite.
+// check returns an error if the table has another size than it says, no number at all, or one that is not finite.
 func (t Table) check() error {
 	if t.Rows < 1 || t.Cols < 1 || len(t.Data) != t.Rows*t.Cols {
 		return fmt.Errorf(
@@ -89,8 +88,7 @@ func FitScaling(train Table) (*Scaling, error) {
 	return s, nil
 }
 
-// applyTo stores factor times the preprocessed row in dst. A row of zeros has
-// no direction and stays as it is under l2.
+// applyTo stores factor times the preprocessed row in dst. A row of zeros has no direction and stays as it is under l2.
 func (s *Scaling) applyTo(dst, row []float32, how Preprocess, factor float64) {
 	if how == MinMax || how == Standard {
 		shift, unit := s.least, s.span

@@ -21,8 +21,7 @@ type SVMParams struct {
 	Seed      uint64  // of the order of the rows
 }
 
-// SVMModel is a linear support vector machine with its certificate: the
-// optimum lies between Dual and Primal.
+// SVMModel is a linear support vector machine with its certificate: the optimum lies between Dual and Primal.
 type SVMModel struct {
 	Weights      []float64 // w, [d]
 	Intercept    float64   // b
@@ -37,14 +36,12 @@ type SVMModel struct {
 //
 //	min_{w,b} ½(‖w‖² + b²) + C Σᵢ ℓ(yᵢ(⟨w, xᵢ⟩ + b)),   ℓ(m) = max(0, 1 − m) or its square,
 //
-// one dual variable after the other, in an order drawn again for every epoch.
-// The intercept is the weight of a feature that is always 1 and is penalized,
-// as liblinear's and so scikit-learn's LinearSVC's is (intercept_scaling = 1).
+// one dual variable after the other, in an order drawn again for every epoch. The intercept is the weight of a feature
+// that is always 1 and is penalized, as liblinear's and so scikit-learn's LinearSVC's is (intercept_scaling = 1).
 // Labels are −1 and +1. The same arguments give the same model.
 //
-// It returns an error if the labels are others, or of one class only, a
-// parameter is invalid, a value is not finite, or ctx ends. Not to
-// converge is none: Converged says so.
+// It returns an error if the labels are others, or of one class only, a parameter is invalid, a value is not finite, or
+// ctx ends. Not to converge is none: Converged says so.
 func FitSVM(ctx context.Context, x *Sparse, labels []int8, p SVMParams) (*SVMModel, error) {
 	if p.MaxEpochs <= 0 {
 		p.MaxEpochs = 1000
@@ -96,8 +93,7 @@ func (p *SVMParams) check(x *Sparse, labels []int8) error {
 //
 //	min_α ½ αᵀQ̄α − 1ᵀα,   0 ≤ αᵢ ≤ U,   Q̄ᵢⱼ = yᵢyⱼ⟨xᵢ, xⱼ⟩ + D·[i = j] ,
 //
-// with U = C, D = 0 for the hinge and U = ∞, D = 1/(2C) for its square; w is
-// Σᵢ αᵢyᵢxᵢ all the time.
+// with U = C, D = 0 for the hinge and U = ∞, D = 1/(2C) for its square; w is Σᵢ αᵢyᵢxᵢ all the time.
 type dualDescent struct {
 	rows   *packedRows
 	y      []int8
@@ -164,9 +160,8 @@ func (s *dualDescent) margin(i int32) float64 {
 	return (a + b) + (c + d) + s.b
 }
 
-// epoch visits the active rows once, in a new order. The descent has converged
-// where the violation of an epoch over all rows is within the tolerance; where
-// that of the active ones is, the others are made active again.
+// epoch visits the active rows once, in a new order. The descent has converged where the violation of an epoch over all
+// rows is within the tolerance; where that of the active ones is, the others are made active again.
 func (s *dualDescent) epoch() {
 	s.epochs++
 	s.rng.Shuffle(len(s.active), func(i, j int) { s.active[i], s.active[j] = s.active[j], s.active[i] })
@@ -205,9 +200,8 @@ func (s *dualDescent) epoch() {
 	}
 }
 
-// project is the gradient without what would lead out of [0, U], and whether
-// the row can be shrunk: its variable is at a bound and its gradient holds it
-// there more strongly than any other's did in the epoch before.
+// project is the gradient without what would lead out of [0, U], and whether the row can be shrunk: its variable is at
+// a bound and its gradient holds it there more strongly than any other's did in the epoch before.
 func (s *dualDescent) project(alpha, g float64) (projected float64, shrink bool) {
 	switch alpha {
 	case 0:
@@ -257,9 +251,8 @@ func (s *dualDescent) model() *SVMModel {
 	return m
 }
 
-// packedRows are sparse rows with the columns numbered again, the most frequent
-// ones first and those without an entry left out. Hashing scatters the few
-// columns that most entries are in over all of w; side by side they stay in the
+// packedRows are sparse rows with the columns numbered again, the most frequent ones first and those without an entry
+// left out. Hashing scatters the few columns that most entries are in over all of w; side by side they stay in the
 // processor's cache.
 type packedRows struct {
 	starts  []int
@@ -327,9 +320,8 @@ func (m *SVMModel) Scores(x *Sparse) []float64 {
 	return out
 }
 
-// Sparse is a matrix in compressed rows: those of row i are
-// Col[RowPtr[i]:RowPtr[i+1]], ascending and each once, with their values in
-// Val. What is not stored is 0.
+// Sparse is a matrix in compressed rows: those of row i are Col[RowPtr[i]:RowPtr[i+1]], ascending and each once, with
+// their values in Val. What is not stored is 0.
 type Sparse struct {
 	Rows, Cols int
 	RowPtr     []int // Rows+1
@@ -346,8 +338,7 @@ func (s *Sparse) Row(i int) (cols []int32, vals []float32) {
 	return s.Col[from:to:to], s.Val[from:to:to]
 }
 
-// inBlocks calls f for the blocks of 0…n−1 on all processors. f must not
-// depend on the order.
+// inBlocks calls f for the blocks of 0…n−1 on all processors. f must not depend on the order.
 func inBlocks(n, block int, f func(from, to int)) {
 	blocks := (n + block - 1) / block
 	workers := min(runtime.GOMAXPROCS(0), blocks)

@@ -9,14 +9,12 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Tokenizer appends the tokens of a text to dst and returns it. Tokens are not
-// empty and have no white space in them. Text is valid UTF-8: what is not has
-// been replaced by U+FFFD, which counts as a symbol.
+// Tokenizer appends the tokens of a text to dst and returns it. Tokens are not empty and have no white space in them.
+// Text is valid UTF-8: what is not has been replaced by U+FFFD, which counts as a symbol.
 type Tokenizer func(dst []string, text string) []string
 
-// tokenizers are the ways to cut a text into tokens, by the name that
-// NGramConfig.Tokenizer has. White space is what Python takes for it: that of
-// Unicode, and the four separators U+001C to U+001F.
+// tokenizers are the ways to cut a text into tokens, by the name that NGramConfig.Tokenizer has. White space is what
+// Python takes for it: that of Unicode, and the four separators U+001C to U+001F.
 //
 //	whitespace  the paper's words (Khodak+ App. B.2.2): cut at white space, nothing more
 //	simple      the same, and then marks, punctuation and symbols (Unicode's

@@ -8,11 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// treebankTokens cuts a sentence as the Penn Treebank has it (R. MacIntyre's
-// rules): signs stand alone, a comma or colon unless a digit follows, a full
-// stop at the very end only; double quotation marks become “ and ” in ASCII
-// (two backticks, two apostrophes); verbs lose their contractions, n't and 's,
-// and cannot, gonna and the like fall in two.
+// treebankTokens cuts a sentence as the Penn Treebank has it (R. MacIntyre's rules): signs stand alone, a comma or
+// colon unless a digit follows, a full stop at the very end only; double quotation marks become “ and ” in ASCII (two
+// backticks, two apostrophes); verbs lose their contractions, n't and 's, and cannot, gonna and the like fall in two.
 //
 // It gives the tokens of NLTK's TreebankWordTokenizer, in three passes instead
 // of thirty regular expressions, so that its time is linear in the text.
@@ -27,8 +25,7 @@ func treebankTokens(dst []string, text string) []string {
 	return dst
 }
 
-// spaceSigns opens quotations and puts spaces around , : ; @ # $ % & ? ! and
-// the three dots of an ellipsis.
+// spaceSigns opens quotations and puts spaces around , : ; @ # $ % & ? ! and the three dots of an ellipsis.
 func spaceSigns(out []byte, text string) []byte {
 	taken := 0   // a comma or colon before it has gone with the one before
 	opened := -1 // where the text goes on after two backticks, which lead to a quotation like a space
@@ -62,9 +59,8 @@ func spaceSigns(out []byte, text string) []byte {
 
 const openMark, ellipsis = " `` ", " ... "
 
-// quotationAt returns what the sign at text[i] becomes where it is an ellipsis
-// or opens a quotation, else itself, and where the text goes on. led says that
-// an opening mark stands right before it.
+// quotationAt returns what the sign at text[i] becomes where it is an ellipsis or opens a quotation, else itself, and
+// where the text goes on. led says that an opening mark stands right before it.
 func quotationAt(text string, i int, led bool) (sign string, next int) {
 	led = led || i > 0 && strings.IndexByte(" ([{<", text[i-1]) >= 0
 	switch rest := text[i:]; {
@@ -146,8 +142,7 @@ func splitClitics(dst []string, chunk string) []string {
 	return dst
 }
 
-// cutEnd cuts off the first of the ends that the chunk has, unless nothing or
-// an apostrophe stands before it.
+// cutEnd cuts off the first of the ends that the chunk has, unless nothing or an apostrophe stands before it.
 func cutEnd(chunk string, ends ...string) (rest, end string) {
 	for _, end := range ends {
 		if n := len(chunk) - len(end); n > 0 && chunk[n:] == end && chunk[n-1] != '\'' {
@@ -157,8 +152,7 @@ func cutEnd(chunk string, ends ...string) (rest, end string) {
 	return chunk, ""
 }
 
-// contractions are words that stand for two, by their first letter, with the
-// length of the first.
+// contractions are words that stand for two, by their first letter, with the length of the first.
 var contractions = [256][]struct {
 	word  string
 	first int
@@ -193,8 +187,7 @@ func splitTis(dst []string, chunk string) []string {
 	return appendFields(dst, chunk)
 }
 
-// wordAt reports whether the word stands at chunk[i], in any case, with its
-// ends at the ends of words.
+// wordAt reports whether the word stands at chunk[i], in any case, with its ends at the ends of words.
 func wordAt(chunk string, i int, word string) bool {
 	end := i + len(word)
 	if end > len(chunk) || !strings.EqualFold(chunk[i:end], word) || wordStarts(chunk[end:]) {
@@ -216,10 +209,9 @@ func spaceAfter(text string) bool {
 
 func inWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// nltkTokens is the tokenizer that the authors' code uses, NLTK's word_tokenize. It
-// cuts a text into sentences first, so that each loses its full stop, and knows more
-// quotation marks, dashes and stars than "treebank". On reviews one token in sixteen
-// differs between the two, nearly all of them a word before a full stop.
+// nltkTokens is the tokenizer that the authors' code uses, NLTK's word_tokenize. It cuts a text into sentences first,
+// so that each loses its full stop, and knows more quotation marks, dashes and stars than "treebank". On reviews one
+// token in sixteen differs between the two, nearly all of them a word before a full stop.
 func nltkTokens(dst []string, text string) []string {
 	for _, sentence := range english().sentences(text) {
 		dst = nltkWords(dst, sentence)
@@ -239,13 +231,11 @@ func nltkWords(dst []string, sentence string) []string {
 	return dst
 }
 
-// dots stands for a run of dots, which is one token however long it is, while
-// the Treebank's rules see the text.
+// dots stands for a run of dots, which is one token however long it is, while the Treebank's rules see the text.
 const dots = '\x00'
 
-// openMarks puts spaces around opening quotation marks and runs of backticks,
-// and after an apostrophe that opens a word and is not of 's, 't, 'll and the
-// like; runs of dots become one sign.
+// openMarks puts spaces around opening quotation marks and runs of backticks, and after an apostrophe that opens a word
+// and is not of 's, 't, 'll and the like; runs of dots become one sign.
 func openMarks(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
@@ -286,8 +276,7 @@ func opensWord(text string, i int) bool {
 	return true
 }
 
-// splitLastStop is to a sentence what splitFinalStop is, with more closing
-// marks, which may have spaces between them.
+// splitLastStop is to a sentence what splitFinalStop is, with more closing marks, which may have spaces between them.
 func splitLastStop(text []byte) []byte {
 	trimmed := bytes.TrimRightFunc(text, isSpace)
 	head := bytes.TrimRight(trimmed, `])}>"'»”’ `)

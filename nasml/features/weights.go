@@ -13,13 +13,11 @@ type Reading string
 // for each configuration (NGramConfig.HashSeed), and its tokenizer "simple"
 // takes punctuation out where the paper only speaks of spaces ("whitespace").
 const (
-	// AsPaper: a configuration is a fixed map φ_c, so that its weights come
-	// from all training texts under c; logarithms are natural, as Wang and
-	// Manning write them.
+	// AsPaper: a configuration is a fixed map φ_c, so that its weights come from all training texts under c; logarithms
+	// are natural, as Wang and Manning write them.
 	AsPaper Reading = "paper"
-	// AsCode: the counts come from the one training matrix in which every text
-	// has the configuration that it was given, whatever the texts of other
-	// configurations put into a bin; logarithms are to base 2.
+	// AsCode: the counts come from the one training matrix in which every text has the configuration that it was given,
+	// whatever the texts of other configurations put into a bin; logarithms are to base 2.
 	AsCode Reading = "code"
 )
 
@@ -32,13 +30,11 @@ type Counts struct {
 	NegRows        int
 }
 
-// Bin is how much of one bin the positive and the negative texts have: p and q
-// of Wang and Manning without α.
+// Bin is how much of one bin the positive and the negative texts have: p and q of Wang and Manning without α.
 type Bin struct{ Pos, Neg int32 }
 
-// Count adds up raw bags by class, labels ±1, a row each. Bags have whole
-// numbers. It returns an error if labels are missing or others than ±1, or a bin
-// holds more than an int32.
+// Count adds up raw bags by class, labels ±1, a row each. Bags have whole numbers. It returns an error if labels are
+// missing or others than ±1, or a bin holds more than an int32.
 func Count(b *Sparse, labels []int8) (*Counts, error) {
 	if len(labels) != b.Rows {
 		return nil, fmt.Errorf("each of %d bags must have a label, got %d", b.Rows, len(labels))
@@ -77,8 +73,7 @@ func Count(b *Sparse, labels []int8) (*Counts, error) {
 //	nb    log ((p+α)/(Σp+αd) / ((q+α)/(Σq+αd)))   (Wang and Manning 2012)
 //	sif   Nα / (Nα + p + q)                       (Arora+ 2017: a/(a + frequency))
 //
-// A class that has no text makes nb meaningless, which is an error. Where
-// nothing was counted, sif is 1.
+// A class that has no text makes nb meaningless, which is an error. Where nothing was counted, sif is 1.
 func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) float64, error) {
 	alpha, d := config.Alpha, float64(len(c.Bins))
 	switch config.Weighting {
@@ -106,8 +101,7 @@ func (c *Counts) weight(config NGramConfig, reading Reading) (func(p, q int32) f
 	return nil, nil
 }
 
-// weigher applies one configuration to rows. Most bins have few n-grams, and
-// their weights are computed once.
+// weigher applies one configuration to rows. Most bins have few n-grams, and their weights are computed once.
 type weigher struct {
 	counts     *Counts
 	preprocess string
@@ -140,9 +134,8 @@ func (w *weigher) binWeight(bin int32) float64 {
 	return w.weight(b.Pos, b.Neg)
 }
 
-// row weighs and preprocesses a bag in place. "average" divides by what was in
-// the bag before the weighting, and an empty bag by 1; "normalize" leaves a row
-// of zeros as it is.
+// row weighs and preprocesses a bag in place. "average" divides by what was in the bag before the weighting, and an
+// empty bag by 1; "normalize" leaves a row of zeros as it is.
 func (w *weigher) row(cols []int32, vals []float32) {
 	raw, squares := 0.0, 0.0
 	for n, v := range vals {
@@ -179,14 +172,12 @@ type NGramMap struct {
 	own    map[NGramConfig]*Counts // AsPaper, by what raw counts depend on
 }
 
-// FitNGrams counts the n-grams of the training texts and returns the feature
-// map and the features of these texts: row i is text train[i] under
-// configuration configs[of[i]] (weight sharing gives each its own; of nil:
-// configs[0]), weighted and preprocessed. labels are those of all texts, ±1.
+// FitNGrams counts the n-grams of the training texts and returns the feature map and the features of these texts: row i
+// is text train[i] under configuration configs[of[i]] (weight sharing gives each its own; of nil: configs[0]), weighted
+// and preprocessed. labels are those of all texts, ±1.
 //
-// AsPaper featurizes all training texts once for every configuration that has
-// texts and weights, other than in weighting and preprocessing, and keeps 8·d
-// bytes of each; AsCode needs one pass and keeps 8·d bytes in all.
+// AsPaper featurizes all training texts once for every configuration that has texts and weights, other than in
+// weighting and preprocessing, and keeps 8·d bytes of each; AsCode needs one pass and keeps 8·d bytes in all.
 func FitNGrams(
 	ctx context.Context, t *Texts, labels []int8, train []int, configs []NGramConfig, of []int, d int, reading Reading,
 ) (*NGramMap, *Sparse, error) {
@@ -216,9 +207,8 @@ func FitNGrams(
 	return m, b, m.weigh(ctx, b, of)
 }
 
-// Rows returns the features of texts: row i is text rows[i] under configuration
-// of[i], with the counts of the training texts. nil stands for what it does in
-// Bags.
+// Rows returns the features of texts: row i is text rows[i] under configuration of[i], with the counts of the training
+// texts. nil stands for what it does in Bags.
 func (m *NGramMap) Rows(ctx context.Context, rows, of []int) (*Sparse, error) {
 	rows, of, err := m.texts.assign(rows, m.Configs, of, m.D)
 	if err != nil {

@@ -69,8 +69,7 @@ type SearchParams struct {
 // quickSearch is for two cores: 4,000 images of CIFAR-10 at 16×16, a minute or two a search.
 var quickSearch = SearchParams{Preset: "quick", Data: data.CIFAR10, Examples: 4000, Seeds: 5, Confidence: 0.95}
 
-// paperSearch is the paper's setting: four runs, all images. A search takes 2.5 to 6 hours on two
-// cores.
+// paperSearch is the paper's setting: four runs, all images. A search takes 2.5 to 6 hours on two cores.
 var paperSearch = SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95}
 
 var searchCost = catalog.Cost{

@@ -74,8 +74,7 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Claim is one claim of a paper with our finding beside it. A number that does
-// not apply is [None].
+// Claim is one claim of a paper with our finding beside it. A number that does not apply is [None].
 type Claim struct {
 	Name      string `json:"name"`
 	Source    string `json:"source"`    // where the paper says it, "Oymak+ 2021, Fig. 2(a)"
@@ -89,9 +88,8 @@ type Claim struct {
 	Allowed string  `json:"allowed,omitempty"`
 	Holds   Verdict `json:"holds"`
 	Note    string  `json:"note,omitempty"` // how it was judged, or why it was not
-	// Verdict is the verdict in words where it depends on more than the numbers, such as
-	// "reduced: holds" of a claim that was judged at a smaller size than the paper's.
-	// Empty: the word of Holds.
+	// Verdict is the verdict in words where it depends on more than the numbers, such as "reduced: holds" of a claim
+	// that was judged at a smaller size than the paper's. Empty: the word of Holds.
 	Verdict string `json:"-"`
 
 	// Rows are those of the list of the papers' claims that it judges, by their
@@ -99,9 +97,8 @@ type Claim struct {
 	Rows []string `json:"rows,omitempty"`
 }
 
-// NewClaim is a claim of which nothing is known yet: its numbers are None. The
-// name may begin with the rows of the list of the papers' claims that it judges,
-// in brackets, which are no part of it: "[RO001 RO015] α ranks the operations".
+// NewClaim is a claim of which nothing is known yet: its numbers are None. The name may begin with the rows of the list
+// of the papers' claims that it judges, in brackets, which are no part of it: "[RO001 RO015] α ranks the operations".
 func NewClaim(name, source string) Claim {
 	rows, name := cutRows(name)
 	return Claim{
@@ -135,10 +132,9 @@ func ClaimTable(claims []Claim) string {
 	return out.String()
 }
 
-// ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and
-// a sign for the verdict, every source once with all of its claims below it, in
-// the order of their first, and notes that open. A page can set its own colours,
-// --holds, --fails, --inconclusive, --reduced, --open and --paper.
+// ClaimHTML lists claims as an HTML table, for a notebook or a page: a colour and a sign for the verdict, every source
+// once with all of its claims below it, in the order of their first, and notes that open. A page can set its own
+// colours, --holds, --fails, --inconclusive, --reduced, --open and --paper.
 func ClaimHTML(claims []Claim) string {
 	var out strings.Builder
 	out.WriteString("<table>\n<thead><tr>")

@@ -32,9 +32,8 @@ const (
 	NPZ = "npz" // NAME.npz, see [Data.NPZ]
 )
 
-// Trials returns a line for each trial behind a header: the beginning of its key, figure, part, scale, seed and
-// every setting. A setting inside another is named by its path, "settings.bilevel.level"; one that a trial lacks is
-// empty.
+// Trials returns a line for each trial behind a header: the beginning of its key, figure, part, scale, seed and every
+// setting. A setting inside another is named by its path, "settings.bilevel.level"; one that a trial lacks is empty.
 func (d Data) Trials() [][]string {
 	all := d.settings()
 	names := namesOf(all)

@@ -17,8 +17,7 @@ import (
 // those that a killed process left: nothing is written that long without a pause.
 const tempAge = time.Hour
 
-// folder is a store in a folder of a file system. Any number of processes may
-// use it at the same time.
+// folder is a store in a folder of a file system. Any number of processes may use it at the same time.
 type folder string
 
 func openFolder(dir string) (Medium, error) {
@@ -69,8 +68,7 @@ func (d folder) Open(name string) (Object, error) {
 	return nil, fmt.Errorf("%s: %w", path, errNoFile)
 }
 
-// errNoFile says that something else is in the place of an object, such as a folder or a
-// pipe.
+// errNoFile says that something else is in the place of an object, such as a folder or a pipe.
 var errNoFile = errors.New("expected a file, found a folder or something else that is none")
 
 // Put writes files under temporary names in their folders, syncs them, and gives them their
@@ -178,8 +176,7 @@ func (d folder) Lock(name string) (Lock, error) {
 	return fileLock{lock}, nil
 }
 
-// Reclaim removes the file of a lock that no process holds, while it is held
-// here.
+// Reclaim removes the file of a lock that no process holds, while it is held here.
 func (d folder) Reclaim(name string, dry bool) (bool, error) {
 	lock, err := tryLock(d.Where(name))
 	if lock == nil {
@@ -209,8 +206,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// explain adds to an error of the file system what to do about it, and nothing
-// to the others.
+// explain adds to an error of the file system what to do about it, and nothing to the others.
 func explain(err error, verb, path string) error {
 	advice := ""
 	switch {
@@ -232,9 +228,8 @@ func explain(err error, verb, path string) error {
 	return fmt.Errorf("run store cannot %s %s: %w%s", verb, path, err, advice)
 }
 
-// tryLock takes the advisory lock of a file. It returns nil where another holder
-// has it. Who has it removes its file and frees it by Remove; where the file
-// stays, GC takes it away.
+// tryLock takes the advisory lock of a file. It returns nil where another holder has it. Who has it removes its file
+// and frees it by Remove; where the file stays, GC takes it away.
 func tryLock(path string) (*files.Lock, error) {
 	err := os.MkdirAll(filepath.Dir(path), 0o777)
 	if err != nil {

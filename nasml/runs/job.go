@@ -27,14 +27,12 @@ type Options struct {
 	Missing func(at []int)
 }
 
-// Compute returns the record of every trial, in order. Stored records are read. The other
-// trials, or those of a [Part], are locked and handed to fn in one job, so that they can run
-// in one graph; it waits for trials that another process computes. Two processes never
-// compute one trial at the same time, and a process that dies frees its trials.
+// Compute returns the record of every trial, in order. Stored records are read. The other trials, or those of a [Part],
+// are locked and handed to fn in one job, so that they can run in one graph; it waits for trials that another process
+// computes. Two processes never compute one trial at the same time, and a process that dies frees its trials.
 //
-// Finished trials are stored at once: cancelling ctx, an error or a crash loses none of
-// them. It returns an error if a trial has no key, if fn fails or returns without a result
-// for each trial, and if the store cannot be written.
+// Finished trials are stored at once: cancelling ctx, an error or a crash loses none of them. It returns an error if a
+// trial has no key, if fn fails or returns without a result for each trial, and if the store cannot be written.
 func (s *Store) Compute(
 	ctx context.Context, trials []Trial, o Options, fn func(context.Context, *Job) error,
 ) (_ []*Record, err error) {
@@ -74,9 +72,8 @@ func (s *Store) Compute(
 	}
 }
 
-// jobs computes what nobody else computes of the missing trials, job by job,
-// and reports whether there was anything. What it passes over, because another has
-// it, it does not look at again.
+// jobs computes what nobody else computes of the missing trials, job by job, and reports whether there was anything.
+// What it passes over, because another has it, it does not look at again.
 func (s *Store) jobs(
 	ctx context.Context, trials []Trial, keys []string, missing []int, most int, fn func(context.Context, *Job) error,
 ) (ran bool, err error) {
@@ -96,8 +93,7 @@ func (s *Store) jobs(
 	return ran, nil
 }
 
-// fill reads what the store has and returns the positions of the first trial
-// of every key that it lacks.
+// fill reads what the store has and returns the positions of the first trial of every key that it lacks.
 func (s *Store) fill(records []*Record, keys []string) (missing []int, err error) {
 	var at []int // positions of the first trial of every key that is not yet read
 	var wanted []string
@@ -152,8 +148,7 @@ func (s *Store) lockJob(
 	return job, missing, nil
 }
 
-// take adds those of the trials at some positions that no other process
-// computes or, since we looked, has finished.
+// take adds those of the trials at some positions that no other process computes or, since we looked, has finished.
 func (j *Job) take(at []int, trials []Trial, keys []string) error {
 	locks := make([]Lock, len(at))
 	err := sideBySide(len(at), func(n int) (err error) {
@@ -169,8 +164,7 @@ func (j *Job) take(at []int, trials []Trial, keys []string) error {
 	return err
 }
 
-// lockMissing locks a key that has no record. It returns nil where another
-// process has it or a record is there.
+// lockMissing locks a key that has no record. It returns nil where another process has it or a record is there.
 func (s *Store) lockMissing(key string) (Lock, error) {
 	if _, err := s.read(key); err == nil { // cheaper than a lock
 		return nil, nil
@@ -186,9 +180,8 @@ func (s *Store) lockMissing(key string) (Lock, error) {
 	return lock, nil
 }
 
-// waitForOthers pauses before the next look at trials that others compute: at least the
-// time given, and a twentieth of what it has waited so far, so that many waiting processes
-// do not overload a bucket. A random part keeps them apart.
+// waitForOthers pauses before the next look at trials that others compute: at least the time given, and a twentieth of
+// what it has waited so far, so that many waiting processes do not overload a bucket. A random part keeps them apart.
 func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int) error {
 	if wait <= 0 {
 		wait = 200 * time.Millisecond
@@ -199,8 +192,7 @@ func waitForOthers(ctx context.Context, wait, waited time.Duration, missing int)
 	return files.Sleep(ctx, wait)
 }
 
-// Job is a set of trials that this process alone computes, with one
-// checkpoint for all of them.
+// Job is a set of trials that this process alone computes, with one checkpoint for all of them.
 //
 // The checkpoint belongs to exactly this set. Trials that run in step, as
 // those of one graph do, should therefore be reported together by DoneAll.
@@ -272,8 +264,7 @@ func (j *Job) Done(i int, result Result) error {
 	return j.keep([]int{i}, [][]byte{line})
 }
 
-// DoneAll is Done for all trials, in their order: all of them or none in a folder; in a
-// bucket a crash may leave some.
+// DoneAll is Done for all trials, in their order: all of them or none in a folder; in a bucket a crash may leave some.
 func (j *Job) DoneAll(results []Result) error {
 	if len(results) != len(j.Trials) {
 		return fmt.Errorf("%d results for %d trials", len(results), len(j.Trials))
@@ -338,8 +329,7 @@ func (j *Job) use() Use {
 	return j.before.then(j.watch.use())
 }
 
-// meta is the first line of a checkpoint; the caller's state follows it, then
-// the SHA-256 of both.
+// meta is the first line of a checkpoint; the caller's state follows it, then the SHA-256 of both.
 type meta struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
@@ -387,8 +377,7 @@ func results(n int) string {
 	return fmt.Sprintf("the results of %d trials are", n)
 }
 
-// room says what records need on a disk, where each takes whole blocks and has to be
-// listed in a folder.
+// room says what records need on a disk, where each takes whole blocks and has to be listed in a folder.
 func room(lines [][]byte) string {
 	bytes := 0
 	for _, line := range lines {

@@ -21,9 +21,8 @@ func (j *Job) checkpointName() string {
 	return "checkpoints/" + id + ".ckpt"
 }
 
-// Save stores the state that write writes: weights, optimizer state, random streams,
-// position in the data. Load returns the same bytes, in this process or a later one. It
-// returns an error if another machine has taken the trials over.
+// Save stores the state that write writes: weights, optimizer state, random streams, position in the data. Load returns
+// the same bytes, in this process or a later one. It returns an error if another machine has taken the trials over.
 func (j *Job) Save(write func(io.Writer) error) error {
 	begun := j.store.now()
 	if slices.ContainsFunc(j.locks, func(l Lock) bool { return !l.Held() }) {
@@ -77,9 +76,8 @@ func Interval(usual time.Duration) time.Duration {
 	return usual
 }
 
-// Load opens the state that was saved last for this set of trials, or returns
-// an error that is [ErrNotFound]. A broken checkpoint is set aside and counts
-// as not found.
+// Load opens the state that was saved last for this set of trials, or returns an error that is [ErrNotFound]. A broken
+// checkpoint is set aside and counts as not found.
 func (j *Job) Load() (io.ReadCloser, error) {
 	f, m, err := j.store.openCheckpoint(j.checkpointName())
 	if broken, ok := errors.AsType[*Broken](err); ok {
@@ -116,8 +114,7 @@ type checkpoint struct {
 	io.Closer
 }
 
-// openCheckpoint verifies a checkpoint from end to end before any of it is
-// used.
+// openCheckpoint verifies a checkpoint from end to end before any of it is used.
 func (s *Store) openCheckpoint(name string) (*checkpoint, *meta, error) {
 	f, err := s.open(name)
 	if err != nil {
@@ -142,8 +139,7 @@ type notWhole string
 
 func (n notWhole) Error() string { return string(n) }
 
-// verifyCheckpoint returns the caller's part of a checkpoint and its first
-// line, or an error that is notWhole.
+// verifyCheckpoint returns the caller's part of a checkpoint and its first line, or an error that is notWhole.
 func verifyCheckpoint(f Object) (io.Reader, *meta, error) {
 	size := f.Size() - sha256.Size
 	if size < 0 {

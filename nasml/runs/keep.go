@@ -71,8 +71,7 @@ func (s *Store) inFolder() []*Record {
 	return records
 }
 
-// Stored returns the record of every trial that the store has, and nil for the
-// others. It computes nothing.
+// Stored returns the record of every trial that the store has, and nil for the others. It computes nothing.
 func (s *Store) Stored(trials []Trial) ([]*Record, error) {
 	records := make([]*Record, len(trials))
 	for i, t := range trials {
@@ -87,9 +86,8 @@ func (s *Store) Stored(trials []Trial) ([]*Record, error) {
 	return records, nil
 }
 
-// Remove removes the records of keys, so that their trials are computed again;
-// what is shipped stays. A trial that another process has at this moment is an
-// error, and the rest is removed.
+// Remove removes the records of keys, so that their trials are computed again; what is shipped stays. A trial that
+// another process has at this moment is an error, and the rest is removed.
 func (s *Store) Remove(keys ...string) error {
 	errs := make([]error, len(keys))
 	_ = sideBySide(len(keys), func(i int) error {
@@ -145,9 +143,8 @@ func keyOfName(name string) (key string, ok bool) {
 	return key, ok && isKey(key)
 }
 
-// Find returns the record whose key begins with prefix. It is an error that
-// lists the candidates if there are several, and one that is [ErrNotFound]
-// if there is none.
+// Find returns the record whose key begins with prefix. It is an error that lists the candidates if there are several,
+// and one that is [ErrNotFound] if there is none.
 func (s *Store) Find(prefix string) (*Record, error) {
 	prefix = strings.ToLower(prefix)
 	if isKey(prefix) {
@@ -185,9 +182,8 @@ type Report struct {
 	Broken      []*Broken
 }
 
-// Verify reads every record and checkpoint from end to end. What is broken is
-// moved to STORE/broken, and the next run computes it again; broken lines of
-// shipped files are only reported.
+// Verify reads every record and checkpoint from end to end. What is broken is moved to STORE/broken, and the next run
+// computes it again; broken lines of shipped files are only reported.
 func (s *Store) Verify() (Report, error) {
 	var report Report
 	for _, b := range s.bundles {
@@ -214,8 +210,7 @@ func (s *Store) Verify() (Report, error) {
 		}
 		f, _, err := own.openCheckpoint(info.Name)
 		if broken, ok := errors.AsType[*Broken](err); ok {
-			// A job may replace the file at this moment: it then loses one
-			// checkpoint, not the one it writes next.
+			// A job may replace the file at this moment: it then loses one checkpoint, not the one it writes next.
 			err = errors.Join(broken, own.setAside(broken))
 		}
 		if err == nil {
@@ -250,9 +245,8 @@ type Removed struct {
 	Bytes int64
 }
 
-// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left,
-// old checkpoints, and the records that o.Drop picks. It is safe while other
-// processes compute.
+// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left, old checkpoints, and
+// the records that o.Drop picks. It is safe while other processes compute.
 func (s *Store) GC(o GCOptions) (Removed, error) {
 	var removed Removed
 	age := o.OlderThan

@@ -14,10 +14,9 @@ import (
 // ErrTaken says that an object is there that must not be replaced.
 var ErrTaken = errors.New("already in the run store")
 
-// Medium is where a store keeps its objects: a folder, or a bucket that many
-// machines share (package bucket). Names are paths with slashes below one of
-// records, checkpoints, locks, broken. A Medium is used by several goroutines
-// at the same time.
+// Medium is where a store keeps its objects: a folder, or a bucket that many machines share (package bucket). Names are
+// paths with slashes below one of records, checkpoints, locks, broken. A Medium is used by several goroutines at the
+// same time.
 type Medium interface {
 	// Where is the place of an object for messages; of "", the store's own.
 	Where(name string) string
@@ -29,8 +28,7 @@ type Medium interface {
 	// it replaces nothing and returns ErrTaken for what is there.
 	Put(keep bool, objects ...Draft) error
 
-	// Remove removes an object, Move renames one. That it is gone is no error
-	// of Remove.
+	// Remove removes an object, Move renames one. That it is gone is no error of Remove.
 	Remove(name string) error
 	Move(from, to string) error
 
@@ -38,8 +36,7 @@ type Medium interface {
 	// vanishes on the way was finished or removed by another process.
 	Walk(folder string, visit func(Info) error) error
 
-	// Lock takes a lock, which ends with this process at the latest. It returns
-	// nil where another process has it.
+	// Lock takes a lock, which ends with this process at the latest. It returns nil where another process has it.
 	Lock(name string) (Lock, error)
 	// Reclaim removes a lock that a dead process left, and reports whether it did;
 	// with dry it only reports whether it would.

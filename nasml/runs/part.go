@@ -47,8 +47,7 @@ const (
 // PartSummary counts the trials of a part that looked or computed.
 type PartSummary struct {
 	Count map[State]int
-	// Seconds are what the trials take that are not stored, by their forecasts. None where
-	// that is not known of all.
+	// Seconds are what the trials take that are not stored, by their forecasts. None where that is not known of all.
 	Seconds   Number
 	Use                         // of the stored trials, those of which it is known
 	Failures  map[string]string // message by key
@@ -162,16 +161,14 @@ func (p *Part) note(err error) {
 	}
 }
 
-// Err is the first error of Compute under this part. Other errors of a figure
-// may come from trials that are elsewhere.
+// Err is the first error of Compute under this part. Other errors of a figure may come from trials that are elsewhere.
 func (p *Part) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Stored are the records that the calls of Compute under this part found or
-// made, by their keys.
+// Stored are the records that the calls of Compute under this part found or made, by their keys.
 func (p *Part) Stored() map[string]*Record {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,9 +28,8 @@ type Progress interface {
 	Done()
 }
 
-// NewProgress picks the form that suits: a bar in a terminal, one line that
-// changes in a GoNB notebook (at most one write a second), and else a plain
-// line now and then. All but the notebook's goes to standard error.
+// NewProgress picks the form that suits: a bar in a terminal, one line that changes in a GoNB notebook (at most one
+// write a second), and else a plain line now and then. All but the notebook's goes to standard error.
 func NewProgress() Progress {
 	switch {
 	case gonbui.IsNotebook:
@@ -49,8 +48,7 @@ func Expect(p Progress, unit time.Duration) {
 	}
 }
 
-// Tell notes what a reader has to see, at once. A progress that shows no time takes it
-// as any note.
+// Tell notes what a reader has to see, at once. A progress that shows no time takes it as any note.
 func Tell(p Progress, note string) {
 	m, ok := p.(*meter)
 	if !ok {
@@ -78,8 +76,7 @@ func WithProgress(ctx context.Context, p Progress) context.Context {
 	return context.WithValue(ctx, progressKey, p)
 }
 
-// ProgressFrom returns the progress that the context carries, else the one of
-// the whole process, made by [NewProgress].
+// ProgressFrom returns the progress that the context carries, else the one of the whole process, made by [NewProgress].
 func ProgressFrom(ctx context.Context) Progress {
 	if p, ok := ctx.Value(progressKey).(Progress); ok && p != nil {
 		return p
@@ -118,8 +115,7 @@ func newMeter(every time.Duration, now func() time.Time, draw func(state)) *mete
 	return &meter{every: every, now: now, draw: draw}
 }
 
-// beating makes the meter draw by itself where nothing is counted for long, as
-// while a graph is compiled.
+// beating makes the meter draw by itself where nothing is counted for long, as while a graph is compiled.
 func (m *meter) beating(beat time.Duration) *meter {
 	m.beat = beat
 	return m
@@ -227,8 +223,7 @@ func (p *pace) add(at time.Duration, n int) {
 	p.lastAt = at
 }
 
-// left is the time for so many more units, less what passed since the last
-// step; 0 where nothing is known.
+// left is the time for so many more units, less what passed since the last step; 0 where nothing is known.
 func (p *pace) left(elapsed time.Duration, units int) time.Duration {
 	one := p.expected
 	if p.units > p.firstN {
@@ -255,9 +250,8 @@ func (s state) text() string {
 	return fmt.Sprintf("%s: %d %%, %s", s.title(), s.percent(), s.time())
 }
 
-// time says how long it takes yet, or where that is not known, how long it has
-// taken: while compiling, after a first step, and where the last units take
-// longer than those before.
+// time says how long it takes yet, or where that is not known, how long it has taken: while compiling, after a first
+// step, and where the last units take longer than those before.
 func (s state) time() string {
 	switch {
 	case s.done >= s.total:
@@ -315,9 +309,8 @@ func terminalDrawer(w io.Writer) func(state) {
 	}
 }
 
-// notebookDrawer changes one output of the cell, so that the stored notebook
-// keeps one short line and not every state. The last state is waited for:
-// GoNB drops what is under way when the process of a cell ends.
+// notebookDrawer changes one output of the cell, so that the stored notebook keeps one short line and not every state.
+// The last state is waited for: GoNB drops what is under way when the process of a cell ends.
 func notebookDrawer() func(state) {
 	id := "progress_" + gonbui.UniqueId()
 	return func(s state) {

@@ -78,8 +78,7 @@ func parse(line []byte) (*Record, error) {
 	return r, nil
 }
 
-// decode reads one record and believes it only where its sum and its key are
-// right.
+// decode reads one record and believes it only where its sum and its key are right.
 func decode(line []byte) (*Record, error) {
 	r, err := parse(line)
 	if err != nil {
@@ -107,9 +106,8 @@ func decode(line []byte) (*Record, error) {
 	return r, nil
 }
 
-// sumOf is the SHA-256 over the canonical JSON of a record without its sum. It
-// works on the JSON and not on a Record, so that a record with a field that
-// this version does not know is still whole.
+// sumOf is the SHA-256 over the canonical JSON of a record without its sum. It works on the JSON and not on a Record,
+// so that a record with a field that this version does not know is still whole.
 func sumOf(fields map[string]any) (string, error) {
 	delete(fields, "sum")
 	rest, err := json.Marshal(fields)
@@ -142,14 +140,12 @@ func compareRecords(a, b *Record) int {
 
 const thisModule = "github.com/nasml/lab"
 
-// versions names Go and the revision of this module, as far as this program
-// knows it.
+// versions names Go and the revision of this module, as far as this program knows it.
 var versions = sync.OnceValue(func() map[string]string {
 	return map[string]string{"go": runtime.Version(), thisModule: revision()}
 })
 
-// Versions are those of Go and of this module, its commit, as records name
-// them. The map is the caller's own.
+// Versions are those of Go and of this module, its commit, as records name them. The map is the caller's own.
 func Versions() map[string]string { return maps.Clone(versions()) }
 
 // revision is the commit of the checkout that this program was built from, with "modified"

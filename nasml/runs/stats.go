@@ -109,9 +109,8 @@ func (s Summary) StdPopulation() Summary {
 	return s
 }
 
-// Within is the summary with an interval that ends where the quantity does, from
-// lo to hi: errors and shares in [0, 1], distances and losses in [0, ∞). The truth
-// lies there, so that the interval covers it as often as before.
+// Within is the summary with an interval that ends where the quantity does, from lo to hi: errors and shares in [0, 1],
+// distances and losses in [0, ∞). The truth lies there, so that the interval covers it as often as before.
 func (s Summary) Within(lo, hi float64) Summary {
 	if s.Lo.Valid() && s.Hi.Valid() {
 		s.Lo, s.Hi = Number(min(max(float64(s.Lo), lo), hi)), Number(max(min(float64(s.Hi), hi), lo))
@@ -139,9 +138,8 @@ func (s Summary) String() string {
 	return text
 }
 
-// MeanDiff summarizes the paired differences aᵢ − bᵢ: the same seed in both,
-// so that what the seed does to both cancels. It returns an error if the lengths
-// differ.
+// MeanDiff summarizes the paired differences aᵢ − bᵢ: the same seed in both, so that what the seed does to both
+// cancels. It returns an error if the lengths differ.
 func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	if len(a) != len(b) {
 		return Summary{}, fmt.Errorf("paired difference of %d and %d values, expected one of each for every seed",
@@ -154,9 +152,8 @@ func MeanDiff(a, b []float64, confidence float64) (Summary, error) {
 	return Summarize(d, confidence)
 }
 
-// WelchDiff summarizes the difference of the means of independent samples, a's
-// less b's: Mean is x̄ − ȳ, Std its standard error √(s²/n + S²/N), and the interval
-// Student's with the degrees of freedom of Welch and Satterthwaite,
+// WelchDiff summarizes the difference of the means of independent samples, a's less b's: Mean is x̄ − ȳ, Std its
+// standard error √(s²/n + S²/N), and the interval Student's with the degrees of freedom of Welch and Satterthwaite,
 //
 //	ν = (s²/n + S²/N)² / ((s²/n)²/(n−1) + (S²/N)²/(N−1)) .
 //
@@ -173,8 +170,7 @@ func WelchDiff(a, b []float64, confidence float64) (Summary, error) {
 	return first.Minus(second, confidence)
 }
 
-// Minus is [WelchDiff] of samples of which only number, mean and deviation are
-// known, as of those in a paper.
+// Minus is [WelchDiff] of samples of which only number, mean and deviation are known, as of those in a paper.
 func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 	if s.N < 2 || other.N < 2 {
 		return Summary{}, fmt.Errorf("a difference of the means of %d and %d values has no interval, expected two or "+
@@ -199,9 +195,8 @@ func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 	return d, nil
 }
 
-// Bounds returns the mean and the ends of the interval, NaN if there is none,
-// as package plots draws them. Bands and bars are what this returns; verdicts
-// read Lo and Hi. To draw another interval, change it here, and its name in
+// Bounds returns the mean and the ends of the interval, NaN if there is none, as package plots draws them. Bands and
+// bars are what this returns; verdicts read Lo and Hi. To draw another interval, change it here, and its name in
 // captions in lab.Interval. Shares and means of logarithms have their own.
 func (s Summary) Bounds() (y, lo, hi float64) { return s.Mean, float64(s.Lo), float64(s.Hi) }
 

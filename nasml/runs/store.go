@@ -1,7 +1,6 @@
-// Package runs stores finished trials, each under a key of everything that its numbers
-// depend on, and checkpoints of unfinished ones; it also has statistics over seeds, claims
-// and progress. A cell of a notebook is a new process: an unchanged trial is read from the
-// store, never computed again.
+// Package runs stores finished trials, each under a key of everything that its numbers depend on, and checkpoints of
+// unfinished ones; it also has statistics over seeds, claims and progress. A cell of a notebook is a new process: an
+// unchanged trial is read from the store, never computed again.
 //
 //	store, err := runs.FromContext(ctx)
 //	records, err := store.Compute(ctx, trials, runs.Options{}, func(ctx context.Context, job *runs.Job) error {
@@ -86,9 +85,8 @@ func Default() (*Store, error) {
 // Dir returns the store's folder or address.
 func (s *Store) Dir() string { return s.medium.Where("") }
 
-// With returns the same store with more records to read, such as those that a
-// package ships: every .json or .jsonl file holds one record a line, as
-// [WriteBundle] writes them; .jsonl.gz is the same compressed by gzip.
+// With returns the same store with more records to read, such as those that a package ships: every .json or .jsonl file
+// holds one record a line, as [WriteBundle] writes them; .jsonl.gz is the same compressed by gzip.
 func (s *Store) With(readOnly ...fs.FS) *Store {
 	with := *s
 	with.bundles = s.bundles[:len(s.bundles):len(s.bundles)]
@@ -98,8 +96,7 @@ func (s *Store) With(readOnly ...fs.FS) *Store {
 	return &with
 }
 
-// Broken is a file of the store that is there and cannot be believed. As an
-// error it is an [ErrNotFound].
+// Broken is a file of the store that is there and cannot be believed. As an error it is an [ErrNotFound].
 type Broken struct {
 	Path    string `json:"path"` // the file, with the line where it holds several records
 	Reason  string `json:"reason"`
@@ -199,8 +196,7 @@ func (s *Store) readBundles(key string) (*Record, error) {
 	return nil, fmt.Errorf("record %s: %w", key, ErrNotFound)
 }
 
-// readLocked is read for the holder of the key's lock: it sets a broken record
-// aside and looks into the bundles.
+// readLocked is read for the holder of the key's lock: it sets a broken record aside and looks into the bundles.
 func (s *Store) readLocked(key string) (*Record, error) {
 	r, err := s.read(key)
 	broken, ok := errors.AsType[*Broken](err)
@@ -233,8 +229,7 @@ func (s *Store) setAside(b *Broken) error {
 	return nil
 }
 
-// write writes an object whole or not at all. One that was there before stays
-// until the new one is complete.
+// write writes an object whole or not at all. One that was there before stays until the new one is complete.
 func (s *Store) write(name string, write func(io.Writer) error) error {
 	return s.medium.Put(false, Draft{name, write})
 }
@@ -351,9 +346,8 @@ func Lookup(ctx context.Context, keys []string) ([]*Record, error) {
 	return records, nil
 }
 
-// WithoutShipped returns a context under which FromContextWith does not find the
-// records of keys among those that packages ship, so that they can be computed
-// again. It finds the others: trials may read what earlier ones found.
+// WithoutShipped returns a context under which FromContextWith does not find the records of keys among those that
+// packages ship, so that they can be computed again. It finds the others: trials may read what earlier ones found.
 func WithoutShipped(ctx context.Context, keys map[string]bool) context.Context {
 	return context.WithValue(ctx, hiddenKey, keys)
 }

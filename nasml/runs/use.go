@@ -23,8 +23,7 @@ func (u Use) then(next Use) Use {
 	return sum
 }
 
-// processUse is what this process has taken since its start, 0 where the system does not
-// tell.
+// processUse is what this process has taken since its start, 0 where the system does not tell.
 var processUse = func() Use {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -51,8 +51,7 @@ func has(dir string, files []string) bool {
 	return true
 }
 
-// beside returns the folders shared/data beside the module's root and beside
-// every folder above it.
+// beside returns the folders shared/data beside the module's root and beside every folder above it.
 func beside(t testing.TB) (folders []string) {
 	t.Helper()
 	dir, err := os.Getwd()

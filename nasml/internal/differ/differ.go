@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// Fields lists the fields in which two settings differ, by the path of their JSON name:
-// "bilevel.warmup: 15, not set".
+// Fields lists the fields in which two settings differ, by the path of their JSON name: "bilevel.warmup: 15, not set".
 func Fields[S any](a, b S) (all []string) {
 	x, y := fields(a), fields(b)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(x)), maps.Keys(y))

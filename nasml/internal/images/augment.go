@@ -10,9 +10,8 @@ import (
 //
 //	x → crop and flip, in this or the other order → (x/255 − Mean) / Std → cutout .
 //
-// Padding and Cutout are those of a 32×32 image and shrink and grow with the
-// side: Padding 4 is 2 for 16×16, as AutoDL-Projects has it. The zero value does
-// nothing but x/255. An Augment is plain JSON.
+// Padding and Cutout are those of a 32×32 image and shrink and grow with the side: Padding 4 is 2 for 16×16, as
+// AutoDL-Projects has it. The zero value does nothing but x/255. An Augment is plain JSON.
 type Augment struct {
 	Order   string     // "crop-flip" (DARTS) or "flip-crop" (AutoDL-Projects); if "", "crop-flip"
 	Padding int        // black pixels put around the image, of which a part of the image's size is cut out at random

@@ -14,9 +14,8 @@ import (
 //
 //	a random part → flip → jitter → (x/255 − Mean) / Std ,
 //
-// and in testing: the shorter side to Resize pixels → the square in the middle →
-// the same normalisation. The zero value scales the whole to the size. A Crop is
-// plain JSON.
+// and in testing: the shorter side to Resize pixels → the square in the middle → the same normalisation. The zero value
+// scales the whole to the size. A Crop is plain JSON.
 type Crop struct {
 	Area   [2]float64 // share of the photograph that a part has, uniform; 0: all
 	Aspect [2]float64 // width by height of the part, uniform in its logarithm; 0: the photograph's
@@ -58,8 +57,7 @@ func (c Crop) Test(out []float32, photo image.Image, side int) {
 	b := photo.Bounds()
 	part := b
 	if c.Resize > 0 {
-		// the square in the middle of a photograph whose shorter side has Resize
-		// pixels, in pixels of its own
+		// the square in the middle of a photograph whose shorter side has Resize pixels, in pixels of its own
 		width := float64(min(b.Dx(), b.Dy())) * float64(side) / float64(c.Resize)
 		w := max(1, min(int(math.Round(width)), b.Dx(), b.Dy()))
 		x, y := b.Min.X+(b.Dx()-w)/2, b.Min.Y+(b.Dy()-w)/2

@@ -7,10 +7,9 @@ type Examples interface {
 	Len() int
 	Classes() int // labels are 0 to Classes−1
 
-	// Batch writes the images with the given indices to pixels [len(indices), side,
-	// side, 3], side as the settings say that they were made with, and their labels: as
-	// they are trained on, or as they are evaluated, where rng is nil. The same
-	// indices and state of rng give the same batch.
+	// Batch writes the images with the given indices to pixels [len(indices), side, side, 3], side as the settings say
+	// that they were made with, and their labels: as they are trained on, or as they are evaluated, where rng is nil.
+	// The same indices and state of rng give the same batch.
 	Batch(pixels []float32, labels []int32, indices []int, rng *rand.Rand) error
 }
 

@@ -1,6 +1,5 @@
-// Package images has labelled images in memory, and how they become the batches
-// of a training: cropped, flipped, normalised and cut out as DARTS or
-// AutoDL-Projects do it. Package data loads them.
+// Package images has labelled images in memory, and how they become the batches of a training: cropped, flipped,
+// normalised and cut out as DARTS or AutoDL-Projects do it. Package data loads them.
 package images
 
 import (

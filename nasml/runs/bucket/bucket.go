@@ -5,20 +5,17 @@
 //	NASML_STORE=azblob://container/prefix
 //	NASML_STORE=file:///shared/folder      for file systems without locks
 //
-// Importing it makes [runs.Open] take such addresses. Their options are those of
-// gocloud.dev/blob and its drivers, and lease=60s, the time after which a silent worker is
-// dead. Credentials are those of the services' own tools.
+// Importing it makes [runs.Open] take such addresses. Their options are those of gocloud.dev/blob and its drivers, and
+// lease=60s, the time after which a silent worker is dead. Credentials are those of the services' own tools.
 //
 // # How machines share
 //
-// An object is written whole or not at all, which every such service promises, and a record
-// only if there is none. A worker renews one object, leases/WORKER, and puts an empty
-// locks/KEY/WORKER for each trial that it takes. A lock counts as long as its worker's lease
-// is fresh by the service's clock. To take a trial, a worker puts its own lock and then
-// lists: if there is another fresh one, both step back and try again.
+// An object is written whole or not at all, which every such service promises, and a record only if there is none. A
+// worker renews one object, leases/WORKER, and puts an empty locks/KEY/WORKER for each trial that it takes. A lock
+// counts as long as its worker's lease is fresh by the service's clock. To take a trial, a worker puts its own lock and
+// then lists: if there is another fresh one, both step back and try again.
 //
-// What that costs a sweep of a thousand to ten million trials is told, with
-// measurements, in docker/scaling.md.
+// What that costs a sweep of a thousand to ten million trials is told, with measurements, in docker/scaling.md.
 package bucket
 
 import (
@@ -118,9 +115,8 @@ func open(address string) (runs.Medium, error) {
 	return newBucket(b, shown, t), nil
 }
 
-// standard settings of the services. The sums of S3 are left to those who ask
-// for them: records and checkpoints carry their own, and not every server has
-// S3's.
+// standard settings of the services. The sums of S3 are left to those who ask for them: records and checkpoints carry
+// their own, and not every server has S3's.
 var standard = map[string]map[string]string{
 	"file": {"create_dir": "true", "no_tmp_dir": "true", "metadata": "skip"},
 	"s3":   {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"},
@@ -169,8 +165,7 @@ func (b *Bucket) Put(keep bool, objects ...runs.Draft) error {
 
 const writers = 32
 
-// put puts one object. A try whose answer was lost may have put it: the next
-// one finds it taken, by us.
+// put puts one object. A try whose answer was lost may have put it: the next one finds it taken, by us.
 func (b *Bucket) put(o runs.Draft, keep bool) error {
 	var data bytes.Buffer
 	if err := o.Write(&data); err != nil {

@@ -18,8 +18,7 @@ type lease struct {
 	lives    int       // how often it began again, because a renewal came too late
 }
 
-// seen is what this worker knows of another's lease, so that it does not ask
-// for each of its locks.
+// seen is what this worker knows of another's lease, so that it does not ask for each of its locks.
 type seen struct{ renewed, at time.Time }
 
 type lock struct {
@@ -54,8 +53,7 @@ func (b *Bucket) Lock(name string) (runs.Lock, error) {
 	return l, nil
 }
 
-// Held reports whether the lease was renewed in time ever since, by this
-// machine's own clock.
+// Held reports whether the lease was renewed in time ever since, by this machine's own clock.
 func (l *lock) Held() bool {
 	l.bucket.mu.Lock()
 	defer l.bucket.mu.Unlock()
@@ -120,8 +118,7 @@ func (b *Bucket) free(name string) (bool, error) {
 	return true, nil
 }
 
-// dead reports whether a worker's lease has run out by the service's clock, of
-// which the time of our own lease tells.
+// dead reports whether a worker's lease has run out by the service's clock, of which the time of our own lease tells.
 func (b *Bucket) dead(worker string) (bool, error) {
 	if worker == b.worker {
 		return false, nil
@@ -165,9 +162,8 @@ func (b *Bucket) modified(name string) (at time.Time, err error) {
 	return at, err
 }
 
-// alive returns this worker's life, whose lease it begins at the first call.
-// The lease is renewed as long as the process lives: one small object every
-// quarter of a minute, however many trials it computes.
+// alive returns this worker's life, whose lease it begins at the first call. The lease is renewed as long as the
+// process lives: one small object every quarter of a minute, however many trials it computes.
 func (b *Bucket) alive() (life int, err error) {
 	b.first.Do(func() {
 		if b.firstErr = b.renewLease(); b.firstErr == nil {

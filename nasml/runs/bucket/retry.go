@@ -10,9 +10,8 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// retry tries an operation until it succeeds, until it fails in a way that no
-// repetition mends, or until patience ends. It waits twice as long each time,
-// give or take, so that a hundred workers do not come back at once.
+// retry tries an operation until it succeeds, until it fails in a way that no repetition mends, or until patience ends.
+// It waits twice as long each time, give or take, so that a hundred workers do not come back at once.
 func (b *Bucket) retry(verb, name string, bytes int, do func(context.Context) error) error {
 	begin, wait := time.Now(), 100*time.Millisecond
 	for {
