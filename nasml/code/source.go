@@ -1,14 +1,18 @@
 package code
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,3 +230,86 @@ func uses(packages map[string]*room, module string) bool {
 	}
 	return false
 }
+
+// goTokens returns the tokens of a Go file, one a line. A comma or semicolon before a closing bracket says nothing in
+// Go and is left out: where lines are broken decides whether there is one.
+func goTokens(path string, text []byte) ([]byte, error) {
+	var s scanner.Scanner
+	var errs scanner.ErrorList
+	files := token.NewFileSet()
+	s.Init(files.AddFile(path, -1, len(text)), text, errs.Add, scanner.ScanComments)
+	var out bytes.Buffer
+	held := "" // a comma or semicolon that waits for what follows it
+	for {
+		_, tok, literal := s.Scan()
+		switch tok {
+		case token.EOF:
+			return out.Bytes(), errs.Err()
+		case token.COMMENT:
+			if strings.HasPrefix(literal, "//go:") {
+				out.WriteString(literal + "\n")
+			}
+			continue
+		case token.COMMA, token.SEMICOLON:
+			out.WriteString(held)
+			held = tok.String() + "\n"
+			continue
+		case token.RPAREN, token.RBRACE, token.RBRACK:
+			held = ""
+		}
+		out.WriteString(held)
+		out.WriteString(tok.String())
+		out.WriteByte(' ')
+		out.WriteString(literal)
+		out.WriteByte('\n')
+		held = ""
+	}
+}
+
+// Comments are what the source in this program says of the fields of a struct,
+// each in one line, by the field's name. A type of another module has none.
+func Comments(t reflect.Type) map[string]string {
+	dir, ours := strings.CutPrefix(t.PkgPath(), here)
+	if !ours {
+		return nil
+	}
+	files, _ := fs.Glob(nasml.Sources, path.Join(dir, "*.go")) // the pattern is a good one
+	for _, file := range files {
+		text, err := fs.ReadFile(nasml.Sources, file)
+		if err != nil || !strings.Contains(string(text), "type "+t.Name()+" struct") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments)
+		if err != nil {
+			continue
+		}
+		if found := commentsOf(parsed, t.Name()); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// commentsOf are the comments of the struct of that name, nil where the file has none.
+func commentsOf(file *ast.File, name string) map[string]string {
+	var found map[string]string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != name {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			found = map[string]string{}
+			for _, field := range s.Fields.List {
+				text := oneLine(field.Doc.Text() + " " + field.Comment.Text())
+				for _, id := range field.Names {
+					found[id.Name] = text
+				}
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/nasml/lab/nasml/internal/claims"
+	"github.com/nasml/lab/nasml/internal/gallery"
+	"github.com/nasml/lab/nasml/runs"
 )
 
 type claimsCmd struct {
@@ -83,4 +87,25 @@ func columns(w io.Writer) int {
 	const usual, most = 120, 160
 	set, _ := strconv.Atoi(os.Getenv("COLUMNS")) // 0 where it is no number
 	return min(cmp.Or(widthOf(w), max(0, set), usual), most)
+}
+
+type galleryCmd struct {
+	Out string `help:"Folder for the pages (default: gallery, or one in the user's cache folder where this one is only readable)." placeholder:"DIR"`
+}
+
+func (v *galleryCmd) Run(ctx context.Context, c console) error {
+	out, err := outFolder(c, v.Out, "gallery")
+	if err != nil {
+		return err
+	}
+	readWithoutXLA(ctx)
+	shipped, err := gallery.Shipped(runs.WithProgress(ctx, runs.Silent))
+	if err != nil {
+		return err
+	}
+	if err := shipped.Write(out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.Out, filepath.Join(out, "index.html"))
+	return err
 }
