@@ -216,10 +216,12 @@ func (t Timing) warmUp(ctx context.Context, runners []*runner) error {
 			continue
 		}
 		r.entry.Version = r.first.Version
-		r.entry.LossDifference, err = difference(runners[0].first.Losses, r.first.Losses)
+		apart, err := difference(runners[0].first.Losses, r.first.Losses)
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", r.entry.Program, r.entry.Form, err)
+			r.entry.NotRun = err.Error() // its times would be meaningless
+			continue
 		}
+		r.entry.LossDifference = apart
 	}
 	return nil
 }

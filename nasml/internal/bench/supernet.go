@@ -88,6 +88,7 @@ type Oracle struct {
 	Double  bool    `json:"double"` // in float64
 	Steps   int     `json:"steps"`
 	NotRun  string  `json:"not_run,omitempty"`
+	Differs string  `json:"differs,omitempty"` // what is beyond the tolerance
 	Arrays  int     `json:"arrays"`
 	First   float64 `json:"first"` // largest relative difference of an array of the first step
 	Later   float64 `json:"later"` // and of the later ones
@@ -99,8 +100,8 @@ var supernetPeers = []program{
 }
 
 // Supernet times a search beside JAX and PyTorch, in turn, and compares search steps from the same weights and batches.
-// The comparison comes last, because it would count as our memory. A peer that cannot run is reported; one that
-// computes something else is an error, because times would be meaningless.
+// The comparison comes last, because it would count as our memory. A peer that cannot run is reported, and one that
+// computes something else has no times, which would be meaningless.
 func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*SupernetResult, error) {
 	r := &SupernetResult{Settings: p.Timed, Batch: p.Batch, Machine: machineOf(b)}
 	times, err := p.timeSearch(ctx, b)
@@ -110,6 +111,13 @@ func Supernet(ctx context.Context, b compute.Backend, p SupernetParams) (*Supern
 	if p.Python != "" {
 		if r.Oracles, err = p.compare(ctx, b, supernetPeers); err != nil {
 			return r, err
+		}
+	}
+	for _, o := range r.Oracles {
+		for i, e := range times {
+			if o.Differs != "" && e.Program == o.Program {
+				times[i] = Entry{Program: e.Program, Form: e.Form, Version: e.Version, NotRun: o.Differs}
+			}
 		}
 	}
 	r.Entries = times
@@ -155,7 +163,7 @@ func (p SupernetParams) compare(ctx context.Context, b compute.Backend, peers []
 		for i, c := range p.Compared {
 			r := Oracle{Program: o.name, Method: c.Method, Double: c.Double, Steps: c.Steps, NotRun: problem}
 			if problem == "" {
-				if err := r.compare(ours[i], filled(files[i], o.name)); err != nil {
+				if r.Differs, err = r.compare(ours[i], filled(files[i], o.name)); err != nil {
 					return out, fmt.Errorf("%s in %s: %w", c.Method, o.name, err)
 				}
 			}
@@ -183,10 +191,10 @@ func finish(ctx context.Context, python string, args ...string) (problem string)
 	return s.problemOf(s.cmd.ProcessState.String())
 }
 
-func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
+func (c *Oracle) compare(ours map[string]trace.Array, file string) (differs string, err error) {
 	t, err := trace.Read(file)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, d := range t.Compare(ours) {
 		c.Arrays++
@@ -196,12 +204,11 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) error {
 			c.Later = max(c.Later, d.Relative)
 		}
 		if !d.Within(tolerance) {
-			return fmt.Errorf(
-				"%s differs by a part %.1e, at most %v expected in the first step and ten times that after it: the "+
-					"programs do not compute the same, so they are not timed", d.Name, d.Relative, tolerance)
+			return fmt.Sprintf("%s differs by a part %.1e, at most %v expected in the first step and ten times that "+
+				"after it: the programs do not compute the same, so they are not timed", d.Name, d.Relative, tolerance), nil
 		}
 	}
-	return nil
+	return "", nil
 }
 
 func (p SupernetParams) timeSearch(ctx context.Context, b compute.Backend) ([]Entry, error) {
@@ -236,6 +243,8 @@ func (r *SupernetResult) WriteTable(w io.Writer) error {
 			found := fmt.Sprintf("%d\t%.1e\t%.1e", o.Arrays, o.First, o.Later)
 			if o.NotRun != "" {
 				found = "not run: " + o.NotRun + "\t\t"
+			} else if o.Differs != "" {
+				found = o.Differs + "\t\t"
 			}
 			rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t", o.Program, o.Method, kind, o.Steps, found))
 		}
