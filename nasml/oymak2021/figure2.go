@@ -73,8 +73,8 @@ type Figure2Params struct {
 // Panel (a) takes about two hours on two cores; of (b), k = 64 to 256 take a quarter of an hour and the widest ones
 // need a GPU. The precomputed means end at 1.06 in (a), on the paper's axis to 1.4, and at 4.0 in (b), beyond its 3.0.
 // Over Δα they go like a power of 0.010 ± 0.006 (a) and −0.03 ± 0.04 (b), over k of −0.021 ± 0.010 (a) and −0.04 ± 0.14
-// (b); in (a) small Δα do not have the larger ones. Inputs of mean 0 and deviation 1 are the other reading, beside it at
-// the widths that take two cores a quarter of an hour.
+// (b); in (a) small Δα do not have the larger ones. Inputs of mean 0 and deviation 1 are the other reading, beside it
+// at the widths that take two cores a quarter of an hour.
 var Figure2Paper = Figure2Params{
 	Panels:      []string{"a", "b"},
 	Widths:      []int{64, 128, 256, 512, 1024, 2048, 4096},

@@ -51,8 +51,8 @@ func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 	}
 }
 
-// amounts says how much work a record's trial was, in seconds of its own forecast or as [Case.Work]; 0 where that is not
-// known: of the cases, and of what Amount knows.
+// amounts says how much work a record's trial was, in seconds of its own forecast or as [Case.Work]; 0 where that is
+// not known: of the cases, and of what Amount knows.
 func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 	known := map[string]Case{}
 	if trials, err := s.Trials(cases); err == nil {

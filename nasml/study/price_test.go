@@ -47,7 +47,8 @@ func TestPricesOfBatches(t *testing.T) {
 	a, b := likeness(bench{"a", 3}), likeness(bench{"b", 3})
 	require.Equal(t, []price{{a, 100, 0.5, false}, {b, 10, 9, false}}, all, "200 s for 400 steps, and 90 s for 10")
 
-	require.Equal(t, []price{{a, 100, 0.5, false}}, prices(records[2:4], likeness, steps), "half of a batch, half of its time")
+	half := prices(records[2:4], likeness, steps)
+	require.Equal(t, []price{{a, 100, 0.5, false}}, half, "half of a batch, half of its time")
 
 	records[4].Processor = 50
 	waited := prices(records[4:], likeness, steps)[0]

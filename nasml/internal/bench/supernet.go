@@ -205,7 +205,8 @@ func (c *Oracle) compare(ours map[string]trace.Array, file string) (differs stri
 		}
 		if !d.Within(tolerance) {
 			return fmt.Sprintf("%s differs by a part %.1e, at most %v expected in the first step and ten times that "+
-				"after it: the programs do not compute the same, so they are not timed", d.Name, d.Relative, tolerance), nil
+				"after it: the programs do not compute the same, so they are not timed",
+				d.Name, d.Relative, tolerance), nil
 		}
 	}
 	return "", nil
