@@ -49,14 +49,6 @@ func pixelsOf(im *data.Images) *pixels.Images {
 // perSeed is a number of every seed, or why it has none.
 type perSeed func(seed int) (float64, error)
 
-func difference(a, b perSeed) perSeed {
-	return func(seed int) (float64, error) {
-		x, err := a(seed)
-		y, other := b(seed)
-		return x - y, errors.Join(err, other)
-	}
-}
-
 // band is a curve of means of lists, one at each x, with a band for the interval. The numbers are finite and not
 // negative: losses, errors and distances.
 func band(label string, x []float64, lists [][]float64, confidence float64) plots.Series {
@@ -381,11 +373,6 @@ func curve(label string, xs []float64, values [][]float64, scale plots.Scale, co
 func powerLaw(label string, s plots.Series, slope float64) plots.Series {
 	along := func(x float64) float64 { return s.Y[0] * math.Pow(x/s.X[0], slope) }
 	return plots.Series{Label: label, Reference: true, X: slices.Clone(s.X), Y: study.Map(s.X, along)}
-}
-
-// lastOf is the last entry of a series.
-func lastOf(record *runs.Record, series string) float64 {
-	return record.Series[series][len(record.Series[series])-1]
 }
 
 // columns are the values of a series, [place][seed].

@@ -1,9 +1,7 @@
 package oymak2021
 
 import (
-	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -11,10 +9,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/data"
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/lab/verdict"
-	"github.com/nasml/lab/nasml/oymak2021/internal/activation"
 	"github.com/nasml/lab/nasml/oymak2021/internal/convergence"
-	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
 )
@@ -167,139 +162,3 @@ var (
 		return p
 	}()
 )
-
-func netTrials(p Theorem1Params) curves {
-	return p.included("net", study.Map(p.NetMaps, func(h int) convergence.Case {
-		return convergence.Case{
-			Part: "net", Maps: h, Validation: p.Validation, Repeats: p.Repeats,
-			Candidates: p.NetCandidates, Loss: p.Loss,
-			Net: &activation.Net{
-				Classes: p.Classes, Train: p.NetTrain, Pool: p.Pool, Activations: p.Activations[:h],
-				Width: p.Width, Steps: p.Steps, C0: p.C0, Rate: p.Rate,
-			},
-		}
-	})...)
-}
-
-func theorem1Bench(ctx context.Context, p Theorem1Params, _ string) (lab.Bench[convergence.Case], error) {
-	names := p.Activations
-	if !slices.Contains(p.Parts, "net") {
-		names = nil
-	}
-	return netBench(ctx, p.Data, p.Classes, names, func(c *convergence.Case) *activation.Net {
-		if c.Net != nil {
-			net := *c.Net
-			c.Net = &net
-		}
-		return c.Net
-	})
-}
-
-func judgeNet(r *theorem1) []runs.Claim {
-	gs := r.Part("net")
-	if len(gs) == 0 {
-		return nil
-	}
-	const of = "log–log slope; sup over trained candidates; 𝒟 is the empirical distribution of the pool"
-	return []runs.Claim{
-		rate(r, "[thm1-eq2] gap over n_V (activation search)", " (2)", of,
-			slopes(gs, stored("gap"), 1)).Between(-0.5, math.Inf(-1), -0.4),
-		rate(r, "[thm1-eq2-h] gap over h (activation search)", " (2)", of,
-			growth(gs, stored("gap"), 1)).Between(0.5, math.Inf(-1), 0.7),
-		judgeSelection(r, "[thm1-eq3] risk of α̂ ≤ min L + 2 sup gap (activation search)", gs),
-		verdict.Exactly(r.Claim("[oymak2021ext/abstract-best-pair figure1a] training 0-1 error is zero at every α "+
-			"(activation search)").From("Theorem 1 and Figure 1(a)").
-			Noting("the largest of all networks; the largest mean squared training loss is %.2g",
-				slices.Max(gs.Values("train_loss"))).Claim, slices.Max(gs.Values("train")), 0, 0),
-	}
-}
-
-func cosineTrials(p Theorem1Params) curves {
-	return p.included("lipschitz", convergence.Case{
-		Part: "lipschitz", Maps: 1, Repeats: p.Repeats, Validation: []int{p.LipschitzValid}, Lipschitz: p.Lipschitz,
-	})
-}
-
-func cosinePanel(r *theorem1) plots.Panel {
-	p, gs := r.Params, r.Part("lipschitz")
-	of := func(label, name string) plots.Series {
-		return band(label, p.Lipschitz, study.Columns(gs.Rows(name)), r.Confidence)
-	}
-	return plots.Panel{
-		Title: "(f) $f_α(x) = \\cos(Lαx)$: only $L$ grows",
-		X:     logAxis("Lipschitz constant $L$"), Y: plots.Axis{Label: "sup of risk gap"},
-		Series: []plots.Series{
-			of(fmt.Sprintf("$n_V = %d$", p.LipschitzValid), "gap"), of("$n_V = 3$: too few", "few"),
-		},
-	}
-}
-
-func judgeCosine(r *theorem1) []runs.Claim {
-	gs, ls := r.Part("lipschitz"), r.Params.Lipschitz
-	if len(gs) == 0 {
-		return nil
-	}
-	middle := len(ls) / 2
-	slope := func(from, to int) perSeed {
-		return func(seed int) (float64, error) {
-			return verdict.Slope(ls[from:to], gs[0].Records[seed].Series["gap"][from:to])
-		}
-	}
-	upper := slope(middle, len(ls))
-	return []runs.Claim{
-		rate(r, "[intro-log-L] gap over the Lipschitz constant", ", Section 1",
-			fmt.Sprintf("log–log slope for L from %v on; √log L has (1/2)/log L, about 0.1 here, and √L would have 1/2",
-				ls[middle]), upper).Between(0, math.Inf(-1), 0.2),
-		rate(r, "[intro-log-L] slope of the gap over the Lipschitz constant falls as it grows", ", Section 1",
-			"slope at small L minus slope at large L: a power of L would have none",
-			difference(slope(0, middle+1), upper)).Between(0, 0, math.Inf(1)),
-		r.Claim("own: condition violated on purpose, n_V = 3 < h̄_eff").
-			Noting("ours is the gap at the largest L: three samples do not bound it").
-			Mean(study.Column(gs.Rows("few"), len(ls)-1)).Between(1, 0.9, math.Inf(1)),
-	}
-}
-
-func coverPanel(r *theorem1) plots.Panel {
-	p := plots.Panel{X: logAxis("$1/ε$"), Y: logAxis("size of an $ε$-cover")}
-	for _, name := range []string{"ball1", "ball2", "ball3", "circle"} {
-		p.Series = append(p.Series,
-			logBand(name, inverseRadii(), study.Columns(r.Part("cover").Rows(name)), r.Confidence))
-	}
-	return p
-}
-
-func inverseRadii() []float64 {
-	return study.Map(convergence.CoverRadii, func(eps float64) float64 { return 1 / eps })
-}
-
-func judgeCovers(r *theorem1) []runs.Claim {
-	gs, inverse := r.Part("cover"), inverseRadii()
-	if len(gs) == 0 {
-		return nil
-	}
-	const balls = 3
-	growth := func(c lab.Claim, name string) lab.Statistic {
-		return c.Of(verdict.Slopes(inverse, gs.Rows(name), c.Confidence))
-	}
-	violations, cases := 0, 0
-	var sizes []runs.Claim
-	for h := 1; h <= balls; h++ {
-		name := fmt.Sprintf("ball%d", h)
-		for _, covers := range gs.Rows(name) {
-			for i, n := range covers {
-				if cases++; n > math.Pow(3*inverse[i], float64(h)) {
-					violations++
-				}
-			}
-		}
-		c := r.Claim("[def1-ball] h_eff of the ball of R^%d", h).From("Definition 1").Family(balls).
-			Noting("log–log slope of the greedy cover; it reaches h for small ε only")
-		sizes = append(sizes, growth(c, name).Between(float64(h), float64(h)-0.6, float64(h)+0.05))
-	}
-	claims := []runs.Claim{verdict.None(r.Claim("[def1-ball] size of a cover ≤ (3R/ε)^h").From("Definition 1").
-		Noting("unit balls of R¹, R², R³ and ε ≤ R; for ε > 3R the bound is below 1, so that ε ≤ R has to be read").
-		Claim, violations, cases)}
-	circle := r.Claim("[def1-ball] h_eff of a circle in R^10").From("Definition 1").
-		Noting("h_eff is smaller than the number of hyperparameters")
-	return append(append(claims, sizes...), growth(circle, "circle").Between(1, 0.85, 1.1))
-}
