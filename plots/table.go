@@ -19,7 +19,6 @@ import (
 type Table struct {
 	Columns []Column
 	Blocks  []Block
-	Rotated bool   `json:",omitempty"` // the blocks' titles stand upright at the left, not above their rows
 	Note    string `json:",omitempty"` // a text below the table
 }
 
@@ -119,9 +118,7 @@ type tableSet struct {
 	*Table
 	font      Font
 	size, gap vg.Length
-	first     vg.Length // width of the rotated titles with their gap
 	columns   []columnSet
-	titles    [][]textLine // of each block
 }
 
 // columnSet is a column's width and, of numbers with an uncertainty, the room for the number, the sign with its spaces,
@@ -147,7 +144,7 @@ func (t *Table) set(l *layout, width vg.Length) (*tableSet, error) {
 		s := t.setIn(l.font, size)
 		if total := s.width(); total <= width {
 			s.gap += min((width-total)/vg.Length(max(1, len(s.columns)-1)), 0.8*size)
-			return s, s.checkTitles()
+			return s, nil
 		}
 		if size <= tableLeast {
 			return nil, fmt.Errorf("table: its %d columns need %.0f pt in %g pt text: found %.0f; use fewer columns, "+
@@ -165,15 +162,7 @@ func (t *Table) setIn(font Font, size vg.Length) *tableSet {
 		s.widen(g)
 	}
 	for _, b := range t.Blocks {
-		var title []textLine
-		switch {
-		case !t.Rotated:
-			s.columns[len(s.columns)-1].width += max(0, s.font.line(b.Title, size).width-s.width())
-		case b.Title != "":
-			title = s.font.lines(b.Title, size, (vg.Length(len(b.Rows))*tableRow-0.2)*size)
-			s.first = max(s.first, blockHeight(title, size)+0.8*size)
-		}
-		s.titles = append(s.titles, title)
+		s.columns[len(s.columns)-1].width += max(0, s.font.line(b.Title, size).width-s.width())
 	}
 	return s
 }
@@ -228,7 +217,7 @@ func (c *columnSet) add(p parts) {
 }
 
 func (s *tableSet) indent(b Block) vg.Length {
-	if s.Rotated || b.Title == "" {
+	if b.Title == "" {
 		return 0
 	}
 	return tableIndent * s.size
@@ -279,7 +268,6 @@ func (s *tableSet) widen(g group) {
 }
 
 func (s *tableSet) span(from, to int) (left, right vg.Length) {
-	left = s.first
 	for _, c := range s.columns[:from] {
 		left += c.width + s.gap
 	}
@@ -293,18 +281,6 @@ func (s *tableSet) span(from, to int) (left, right vg.Length) {
 func (s *tableSet) width() vg.Length {
 	_, right := s.span(0, len(s.columns)-1)
 	return right
-}
-
-func (s *tableSet) checkTitles() error {
-	for b, lines := range s.titles {
-		for _, line := range lines {
-			if len(line.glyphs) > 0 && line.glyphs[0].size < min(legible, s.size) {
-				return fmt.Errorf("table: block %d: title %q is too long to stand beside its %d rows; use a shorter "+
-					"one, or no Rotated", b, s.Blocks[b].Title, len(s.Blocks[b].Rows))
-			}
-		}
-	}
-	return nil
 }
 
 func (t *tableBox) height(l *layout, width vg.Length) (vg.Length, error) {
@@ -335,9 +311,9 @@ func (s *tableSet) draw(p *page, at vg.Point, width vg.Length) vg.Length {
 	y := at.Y - heavyRule/2
 	rule(y, heavyRule)
 	y = s.drawHeader(p, x, y-pad) - pad
-	for b, block := range s.Blocks {
+	for _, block := range s.Blocks {
 		rule(y, lightRule)
-		y = s.drawBlock(p, x, y-pad, block, s.titles[b]) - pad
+		y = s.drawBlock(p, x, y-pad, block) - pad
 	}
 	rule(y, heavyRule)
 	y -= heavyRule / 2
@@ -376,9 +352,9 @@ func (s *tableSet) drawHeader(p *page, x, y vg.Length) vg.Length {
 	return y - (ascent+descent+vg.Length(lines-1)*lineStep)*s.size
 }
 
-func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []textLine) vg.Length {
+func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block) vg.Length {
 	start := y
-	if block.Title != "" && !s.Rotated {
+	if block.Title != "" {
 		p.text(s.font.line(block.Title, s.size), vg.Point{X: x, Y: y - ascent*s.size})
 		y -= tableRow * s.size
 	}
@@ -392,9 +368,7 @@ func (s *tableSet) drawBlock(p *page, x, y vg.Length, block Block, rotated []tex
 		}
 		y -= tableRow * s.size
 	}
-	y += max(0, (tableRow-ascent-descent)*s.size)
-	p.turnedBlock(rotated, s.size, x+ascent*s.size, (start+y)/2)
-	return min(y, start)
+	return min(start, y+max(0, (tableRow-ascent-descent)*s.size))
 }
 
 func (s *tableSet) drawEntry(p *page, c int, e Entry, x, indent, baseline vg.Length) {

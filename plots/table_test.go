@@ -82,20 +82,15 @@ func TestValidateOfTables(t *testing.T) {
 }
 
 func TestTableFitsThePage(t *testing.T) {
-	for _, rotated := range []bool{false, true} {
-		for _, style := range []Style{ICML, ICLR, NeurIPS} {
-			table := table2()
-			table.Rotated = rotated
-			f := tableFigure(style, table)
-			requireTidy(t, f)
-			l, err := newLayout(f)
-			require.NoError(t, err)
-			s, err := l.panels[0][0].box.(*tableBox).set(l, l.boxWidth(l.panels[0], 0))
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, float64(s.size), map[bool]float64{false: 7, true: 6.75}[rotated],
-				"legible at %s's width", style.Name)
-			require.LessOrEqual(t, s.width(), l.width)
-		}
+	for _, style := range []Style{ICML, ICLR, NeurIPS} {
+		f := tableFigure(style, table2())
+		requireTidy(t, f)
+		l, err := newLayout(f)
+		require.NoError(t, err)
+		s, err := l.panels[0][0].box.(*tableBox).set(l, l.boxWidth(l.panels[0], 0))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, float64(s.size), 7., "legible at %s's width", style.Name)
+		require.LessOrEqual(t, s.width(), l.width)
 	}
 	f := tableFigure(ICLR, table2())
 	data, err := f.Render("png")
@@ -110,11 +105,6 @@ func TestTableThatDoesNotFit(t *testing.T) {
 	_, err := f.Render("svg")
 	require.ErrorContains(t, err, `panel "a table": table: its 7 columns need`)
 	require.ErrorContains(t, err, "in 6 pt text: found 231")
-	rotated := table2()
-	rotated.Rotated = true
-	rotated.Blocks[3].Title = "incomprehensibilities"
-	_, err = tableFigure(ICLR, rotated).Render("svg")
-	require.ErrorContains(t, err, `block 3: title "incomprehensibilities" is too long to stand beside its 2 rows`)
 }
 
 // entryBoxes draws a table of one number column and returns where the pieces
@@ -206,8 +196,7 @@ func TestAnyTable(t *testing.T) {
 			},
 		)
 		table := &Table{
-			Rotated: rapid.Bool().Draw(t, "rotated"),
-			Note:    rapid.SampledFrom([]string{"", "a note"}).Draw(t, "note"),
+			Note: rapid.SampledFrom([]string{"", "a note"}).Draw(t, "note"),
 		}
 		for range rapid.IntRange(1, 6).Draw(t, "columns") {
 			table.Columns = append(table.Columns, Column{

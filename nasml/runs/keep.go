@@ -234,9 +234,8 @@ func (r *Report) count(whole *int, err error) error {
 
 // GCOptions says what [Store.GC] removes besides stale files.
 type GCOptions struct {
-	OlderThan time.Duration      // checkpoints that were not saved for so long; 0: 7 days, negative: all
-	Drop      func(*Record) bool // records of the store itself to remove; nil: none
-	DryRun    bool               // only count
+	OlderThan time.Duration // checkpoints that were not saved for so long; 0: 7 days, negative: all
+	DryRun    bool          // only count
 }
 
 // Removed is what [Store.GC] removed.
@@ -245,8 +244,8 @@ type Removed struct {
 	Bytes int64
 }
 
-// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left, old checkpoints, and
-// the records that o.Drop picks. It is safe while other processes compute.
+// GC removes STORE/broken and STORE/failed, locks and temporary files that dead processes left, and old
+// checkpoints. It is safe while other processes compute.
 func (s *Store) GC(o GCOptions) (Removed, error) {
 	var removed Removed
 	age := o.OlderThan
@@ -284,18 +283,9 @@ func (s *Store) GC(o GCOptions) (Removed, error) {
 			return nil
 		}),
 		s.medium.Walk("records", func(info Info) error {
-			if files.IsTemp(info.Name) && idle(info, tempAge) || s.drops(o, info.Name) {
+			if files.IsTemp(info.Name) && idle(info, tempAge) {
 				return remove(info)
 			}
 			return nil
 		}))
-}
-
-func (s *Store) drops(o GCOptions, name string) bool {
-	key, ok := keyOfName(name)
-	if o.Drop == nil || !ok {
-		return false
-	}
-	r, err := s.read(key)
-	return err == nil && o.Drop(r)
 }

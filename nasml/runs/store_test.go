@@ -460,13 +460,6 @@ func TestGC(t *testing.T) {
 		require.FileExists(t, path)
 	}
 
-	removed, err = s.GC(GCOptions{Drop: func(r *Record) bool { return r.Trial.Seed == 1 }})
-	require.NoError(t, err)
-	require.Equal(t, 1, removed.Files)
-	left, _, err := s.List()
-	require.NoError(t, err)
-	require.Len(t, left, 2)
-
 	empty, _ := testStore(t)
 	removed, err = empty.GC(GCOptions{})
 	require.NoError(t, err)

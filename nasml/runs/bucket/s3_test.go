@@ -193,9 +193,13 @@ func TestAStoreOnS3(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, broken)
 	require.Len(t, records, 20)
-	removed, err := again.GC(runs.GCOptions{Drop: func(r *runs.Record) bool { return r.Trial.Seed < 5 }})
+	for _, r := range records {
+		if r.Trial.Seed < 5 {
+			require.NoError(t, again.Remove(r.Key))
+		}
+	}
+	_, err = again.GC(runs.GCOptions{})
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, removed.Files, 5)
 	records, _, err = s.List()
 	require.NoError(t, err)
 	require.Len(t, records, 15)
