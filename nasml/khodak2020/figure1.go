@@ -37,7 +37,7 @@ var Figure1Paper = func() Figure1Params {
 	return p
 }()
 
-// Figure1Quick has 2,048 training images, 32 to 1,024 features and four seeds: half a minute on two cores.
+// Figure1Quick has 2,048 training images, 32 to 1,024 features and four seeds: one to two minutes on two cores.
 var Figure1Quick = func() Figure1Params {
 	p := Figure1Params{quickTasks, 32, []int{32, 64, 128, 256, 512, 1024}}
 	p.Tasks = []string{mapsearch.ImageTask}
@@ -58,7 +58,7 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, mapsearch.Signal]{
 	Of: paper, Name: "figure1", Kind: lab.Figure, Source: figure1Source, Notebook: "figure1_signal",
 	Title: "Validation accuracy of feature maps with shared weights and by themselves",
 	Cost: catalog.Cost{
-		Quick: "half a minute on two cores; precomputed",
+		Quick: "one to two minutes on two cores; precomputed",
 		Paper: "weeks on two cores at 100,000 features: a GPU; --scale large, all images with up to 6,250 " +
 			"features, 25 minutes on two cores; precomputed",
 	},
