@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -159,7 +158,7 @@ func (b Bench[T]) reads(gs Groups[T]) bool {
 	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
 		c := b.caseOf(g, 0)
 		params, err := json.Marshal(c.Params)
-		if err != nil || b.amount(params) != cmp.Or(c.Work, float64(max(1, c.Units))) {
+		if err != nil || b.amount(params) != c.Amount() {
 			return false
 		}
 	}
@@ -170,7 +169,8 @@ func (b Bench[T]) reads(gs Groups[T]) bool {
 // settings may be any amount of work.
 func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 	var t T
-	if err := json.Unmarshal(params, &t); err != nil || reflect.ValueOf(&t).Elem().IsZero() {
+	silent := b.Units == nil && b.Work == nil
+	if err := json.Unmarshal(params, &t); silent || err != nil || reflect.ValueOf(&t).Elem().IsZero() {
 		return 0
 	}
 	defer func() {
@@ -178,13 +178,10 @@ func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 			work = 0
 		}
 	}()
-	switch {
-	case b.Work != nil:
-		return b.Work(t)
-	case b.Units != nil:
-		return float64(max(1, b.Units(t)))
-	}
-	return 0
+	var c study.Case
+	set(&c.Units, b.Units, t)
+	set(&c.Work, b.Work, t)
+	return c.Amount()
 }
 
 func (b Bench[T]) casesOf(gs Groups[T], seeds []one) []study.Case {

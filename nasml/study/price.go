@@ -39,7 +39,7 @@ func (s Study) Forecasts(store *runs.Store, cases []Case) func(c Case) float64 {
 		if own == 0 && c.Forecast != nil {
 			return 0
 		}
-		amount, alike, from := cmp.Or(own, c.work()), like(c.Params), prices()
+		amount, alike, from := cmp.Or(own, c.Amount()), like(c.Params), prices()
 		if !measured {
 			from = only(from, func(p price) bool { return p.like == alike })
 		}
@@ -65,7 +65,7 @@ func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 	found := map[string]float64{} // by settings, which seeds have in common
 	return func(r *runs.Record) float64 {
 		if c, ok := known[r.Key]; ok {
-			return cmp.Or(c.Seconds(), c.work())
+			return cmp.Or(c.Seconds(), c.Amount())
 		}
 		params, ok := r.Trial.Params.(json.RawMessage)
 		if s.Amount == nil || !ok {

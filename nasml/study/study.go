@@ -111,7 +111,8 @@ func (c Case) wrap(err error) error {
 
 func (c Case) units() int { return max(1, c.Units) }
 
-func (c Case) work() float64 { return cmp.Or(c.Work, float64(c.units())) }
+// Amount is how much work the case is, for forecasts: its Work, or else its units.
+func (c Case) Amount() float64 { return cmp.Or(c.Work, float64(c.units())) }
 
 // Seconds is the case's forecast, 0 where it has none.
 func (c Case) Seconds() float64 {

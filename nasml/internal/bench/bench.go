@@ -126,8 +126,8 @@ type Spread struct {
 // off by 1 % exceeds it.
 const tolerance = 1e-4
 
-// Figure2 times the training of every case on b and calls each with the result. A peer that cannot run is reported in
-// its entry; one with other losses is an error, because times would be meaningless.
+// Figure2 times the training of every case on b and calls each with the result. A peer that cannot run, or that
+// has other losses, is reported in its entry and not timed.
 func Figure2(ctx context.Context, b compute.Backend, p Params, each func(*Result) error) error {
 	for _, c := range p.Cases {
 		p.log("panel (%s), k = %d", c.Panel, c.Width)

@@ -52,7 +52,8 @@ var dartsPeers = []program{
 
 // Darts compares losses and gradients of small networks with JAX's and PyTorch's, from the same weights and batches,
 // and then times larger ones in turn. Each peer is a process of its own. Memory is that of the rounds, without
-// compiling. A peer that cannot run is reported; one that computes something else is an error.
+// compiling. A peer that cannot run, or whose losses differ where it is timed, is reported; other numbers of
+// the small networks are an error.
 func Darts(ctx context.Context, b compute.Backend, p DartsParams, each func(*DartsResult) error) error {
 	var agree []Agreement
 	if p.Python == "" {

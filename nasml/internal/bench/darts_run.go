@@ -235,6 +235,22 @@ func (c DartsCase) quarter() DartsCase {
 	return c
 }
 
+// smaller has half the batch, for the forms that could not run; false if it cannot be halved.
+func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
+	if len(forms) == 0 || c.Batch < 2 {
+		return c, false
+	}
+	c.Batch, c.Forms, c.halved = c.Batch/2, forms, true
+	return c, true
+}
+
+func (c DartsCase) label() string {
+	if !c.halved {
+		return c.Name
+	}
+	return fmt.Sprintf("%s, batch %d", c.Name, c.Batch)
+}
+
 func (c DartsCase) peers(all []program) []program {
 	out := slices.Clone(all)
 	for i, p := range out {

@@ -234,19 +234,3 @@ func (s *peer) problemOf(how string) string {
 	lines := strings.Split(strings.TrimSpace(s.problem.String()), "\n")
 	return fmt.Sprintf("the script ended (%s): %s", how, lines[len(lines)-1])
 }
-
-// smaller has half the batch, for the forms that could not run; false if it cannot be halved.
-func (c DartsCase) smaller(forms []string) (DartsCase, bool) {
-	if len(forms) == 0 || c.Batch < 2 {
-		return c, false
-	}
-	c.Batch, c.Forms, c.halved = c.Batch/2, forms, true
-	return c, true
-}
-
-func (c DartsCase) label() string {
-	if !c.halved {
-		return c.Name
-	}
-	return fmt.Sprintf("%s, batch %d", c.Name, c.Batch)
-}
