@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,7 +64,7 @@ func (b Bench[T]) Compute(ctx context.Context, gs Groups[T]) error {
 	for i := range gs {
 		gs[i].Records = nil
 	}
-	if b.Amount == nil && b.Seconds == nil && b.reads(gs) {
+	if b.Amount == nil && b.reads(gs) {
 		b.Amount = b.amount
 	}
 	if b.Cost != nil && !b.StoredOnly && !runs.Looks(ctx) {
@@ -158,18 +159,18 @@ func (b Bench[T]) reads(gs Groups[T]) bool {
 	for _, g := range slices.Concat(gs[:min(1, len(gs))], gs[max(0, len(gs)-1):]) {
 		c := b.caseOf(g, 0)
 		params, err := json.Marshal(c.Params)
-		if err != nil || b.amount(params) != c.Amount() {
+		if err != nil || b.amount(params) != cmp.Or(c.Seconds(), c.Amount()) {
 			return false
 		}
 	}
 	return true
 }
 
-// amount is the work of a trial by what its key says of it; 0 if that is nothing. Without units a trial of other
-// settings may be any amount of work.
+// amount is the work of a trial by what its key says of it, in seconds where they are forecast; 0 if that is nothing.
+// Without units a trial of other settings may be any amount of work.
 func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 	var t T
-	silent := b.Units == nil && b.Work == nil
+	silent := b.Units == nil && b.Work == nil && b.Seconds == nil
 	if err := json.Unmarshal(params, &t); silent || err != nil || reflect.ValueOf(&t).Elem().IsZero() {
 		return 0
 	}
@@ -178,6 +179,9 @@ func (b Bench[T]) amount(params json.RawMessage) (work float64) {
 			work = 0
 		}
 	}()
+	if b.Seconds != nil {
+		return b.Seconds(t)
+	}
 	var c study.Case
 	set(&c.Units, b.Units, t)
 	set(&c.Work, b.Work, t)

@@ -81,7 +81,8 @@ var Assumption3 = lab.Declare(lab.Entry[Assumption3Params, kernels.Part]{
 	Title: "Neural feature maps and kernels of activation search, shallow and deep", Notebook: "assumption3_kernels",
 	Cost:  catalog.Cost{Quick: "about 5 seconds on two cores", Paper: "about two minutes on two cores; precomputed"},
 	Quick: Assumption3Quick, Paper: Assumption3Paper,
-	Code: code.Define("oymak2021/assumption3", "oymak2021/internal/kernels"),
+	Code:    code.Define("oymak2021/assumption3", "oymak2021/internal/kernels"),
+	Seconds: kernelSeconds,
 	Rules: func(p Assumption3Params, c *study.Checks) {
 		checkActivations(c, "Activations", p.Activations)
 		checkActivations(c, "DeepActivations", p.DeepActivations)

@@ -58,9 +58,10 @@ var (
 var Lemma2 = lab.Declare(lab.Entry[Lemma2Params, minimizer.Case]{
 	Of: ofPaper, Name: "lemma2", Kind: lab.Theorem, Source: "Lemma 2", Notebook: "lemma2_minimizer",
 	Title: "Lipschitz constant of the minimizer of a strongly convex loss",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about a minute on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about 1.5 minutes on two cores; precomputed"},
 	Quick: Lemma2Quick, Paper: Lemma2Paper,
-	Code: code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer"),
+	Code:    code.Define("oymak2021/lemma2", "oymak2021/internal/minimizer"),
+	Seconds: minimizerSeconds,
 	Rules: func(p Lemma2Params, c *study.Checks) {
 		c.Expect(!slices.Contains(p.Lambdas, 0),
 			"Lambdas must be above 0, got 0: with λ = 0 and p > n_T the loss is not strongly convex, see lemma 1")

@@ -312,6 +312,9 @@ func digitsBench[T interface {
 	return b, err
 }
 
+// digitPixels are those of a digit of MNIST.
+const digitPixels = 28 * 28
+
 type digits struct {
 	train, test *data.Opened
 	first       uint8

@@ -81,8 +81,8 @@ func (s Study) amounts(cases []Case) func(r *runs.Record) float64 {
 type price struct {
 	like    string  // settings of its trials: but for numbers, if these say how much work it is
 	amount  float64 // of work, the mean of a trial
-	seconds float64 // that a unit of it took
-	timed   bool    // processor time is known, so that what ran beside hardly counts
+	seconds float64 // that a unit of it took, at most
+	least   float64 // and at least, if it had all processors; 0 where their time is not known
 }
 
 // near is how many times more or less work a trial may be whose price holds: beyond, what is done once weighs more.
@@ -104,20 +104,25 @@ func prices(
 		return r.Host.CPUs != runtime.NumCPU() || strings.Contains(r.Backend, "cuda") != cuda
 	})
 	for _, of := range By(records, func(r *runs.Record) batch { return batch{r.Started, r.Batch} }) {
-		work, took, counted, timed := 0.0, 0.0, 0.0, true
+		work, took, worked, counted, timed := 0.0, 0.0, 0.0, 0.0, true
 		alike := map[string][]float64{}
 		for _, r := range of {
-			took, timed = max(took, quiet(r)), timed && r.Processor > 0
+			took, worked, timed = max(took, quiet(r)), max(worked, r.Processor), timed && r.Processor > 0
 			if a := amount(r); a > 0 && !math.IsInf(a, 0) {
 				like := likeness(r.Trial.Params)
 				work, counted = work+a, counted+1
 				alike[like] = append(alike[like], a)
 			}
 		}
-		seconds := took * counted / float64(max(1, of[0].Batch)) / work
+		if !timed || 2*len(of) < of[0].Batch { // trials that are not stored may have had any share of it
+			worked = 0
+		}
+		unit := counted / float64(max(1, of[0].Batch)) / work
 		for _, like := range slices.Sorted(maps.Keys(alike)) {
-			if seconds > 0 {
-				all = append(all, price{like, stat.Mean(alike[like], nil), seconds, timed})
+			if took > 0 {
+				all = append(all, price{
+					like, stat.Mean(alike[like], nil), took * unit, worked * unit / float64(runtime.NumCPU()),
+				})
 			}
 		}
 	}
@@ -134,13 +139,18 @@ func quiet(r *runs.Record) float64 {
 
 // typical is the median price for so much work: of trials that differ in numbers alone, or else of all; of trials of
 // about as much work, or else of all; and of those whose processor time is known, or else of all. Beside a model's own
-// forecast it is only known of trials of about as much work that were not far from it.
+// forecast all three must hold, and it is what of the price is next to 1, unless that is far.
 func typical(all []price, like string, amount float64, model bool) (seconds float64, known bool) {
 	about := func(p price) bool { return p.amount <= near*amount && amount <= near*p.amount }
+	alike, timed := func(p price) bool { return p.like == like }, func(p price) bool { return p.least > 0 }
 	if model {
-		all = only(all, func(p price) bool { return about(p) && p.seconds <= doubt && p.seconds >= 1./doubt })
+		all = only(all, func(p price) bool {
+			return alike(p) && about(p) && timed(p) && p.least <= doubt && p.seconds >= 1./doubt
+		})
+		for i, p := range all {
+			all[i].seconds = min(max(1, p.least), p.seconds)
+		}
 	}
-	alike, timed := func(p price) bool { return p.like == like }, func(p price) bool { return p.timed }
 	for _, which := range []func(p price) bool{alike, about, timed} {
 		if some := only(all, which); len(some) > 0 {
 			all = some

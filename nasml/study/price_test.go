@@ -45,15 +45,15 @@ func TestPricesOfBatches(t *testing.T) {
 	records := append(batch(1, bench{"a", 100}, 4, 200), batch(2, bench{"b", 10}, 1, 90)...)
 	all := prices(records, likeness, steps)
 	a, b := likeness(bench{"a", 3}), likeness(bench{"b", 3})
-	require.Equal(t, []price{{a, 100, 0.5, false}, {b, 10, 9, false}}, all, "200 s for 400 steps, and 90 s for 10")
+	require.Equal(t, []price{{a, 100, 0.5, 0}, {b, 10, 9, 0}}, all, "200 s for 400 steps, and 90 s for 10")
 
 	half := prices(records[2:4], likeness, steps)
-	require.Equal(t, []price{{a, 100, 0.5, false}}, half, "half of a batch, half of its time")
+	require.Equal(t, []price{{a, 100, 0.5, 0}}, half, "half of a batch, half of its time")
 
 	records[4].Processor = 50
 	waited := prices(records[4:], likeness, steps)[0]
 	require.InDelta(t, 5, waited.seconds, 1e-12, "it waited for 40 s")
-	require.True(t, waited.timed)
+	require.InDelta(t, 5/float64(runtime.NumCPU()), waited.least, 1e-12, "all processors may have worked for it")
 	records[4].Processor = 170
 	require.InDelta(t, 9, prices(records[4:], likeness, steps)[0].seconds, 1e-12, "on two processors")
 
@@ -67,7 +67,7 @@ func TestPricesOfBatches(t *testing.T) {
 
 func TestTypicalPrice(t *testing.T) {
 	all := []price{
-		{"a", 100, 1, false}, {"a", 100, 2, false}, {"a", 100, 2.5, false}, {"a", 1, 7, false}, {"b", 100, 0.5, false},
+		{"a", 100, 1, 0}, {"a", 100, 2, 0}, {"a", 100, 2.5, 0}, {"a", 1, 7, 0}, {"b", 100, 0.5, 0},
 	}
 	of := func(like string, amount float64, model bool) float64 {
 		seconds, known := typical(all, like, amount, model)
@@ -78,10 +78,15 @@ func TestTypicalPrice(t *testing.T) {
 	require.InDelta(t, 7, of("a", 2, false), 0)
 	require.InDelta(t, 2, of("a", 1e4, false), 0, "nothing is near: all of its like")
 	require.InDelta(t, 1, of("c", 50, false), 0, "nothing is like it: all of about as much work")
-	require.InDelta(t, 2, of("a", 50, true), 0)
-	require.Zero(t, of("a", 2, true), "seven times a model's forecast: it was paused")
+	require.Zero(t, of("a", 50, true), "a model knows better than trials beside which anything may have run")
+	for _, p := range []struct{ seconds, least, want float64 }{
+		{2, 1.5, 1.5}, {0.8, 0.4, 0.8}, {2, 0.5, 1}, {7, 3.5, 0}, {0.3, 0.2, 0},
+	} {
+		all = []price{{"a", 100, p.seconds, p.least}}
+		require.InDelta(t, p.want, of("a", 50, true), 0, "as near the model as the processor time allows")
+	}
 	require.Zero(t, of("a", 1e4, true), "a model knows better than trials a hundred times as small")
-	all = append(all, price{"a", 100, 0.4, true})
+	all = []price{{"a", 100, 1, 0}, {"a", 1, 7, 0}, {"a", 100, 0.4, 0.2}}
 	require.InDelta(t, 0.4, of("a", 50, false), 0, "processor time is known: what ran beside does not count")
 	require.InDelta(t, 7, of("a", 2, false), 0, "of other work it says less")
 	all = nil
@@ -131,11 +136,17 @@ func TestAForecastLearnsFromRecords(t *testing.T) {
 	require.InDelta(t, 0.5*50, learned(of(bench{"a", 50}, 0)), 1e-9)
 	require.InDelta(t, 9*5, learned(of(bench{"b", 5}, 0)), 1e-9)
 	require.InDelta(t, 0.5*70, learned(Case{Params: bench{"a", 50}, Units: 50, Work: 70}), 1e-9, "units are too rough")
-	require.InDelta(t, 0.5*50, learned(of(bench{"a", 50}, 50)), 1e-9, "a model of a second a step was twice too much")
-	require.InDelta(t, 5, learned(of(bench{"b", 5}, 5)), 1e-9, "nine times the model: it was paused")
+	require.InDelta(t, 50, learned(of(bench{"a", 50}, 50)), 1e-9, "what ran beside is not known")
 	silent := of(bench{"a", 50}, 0)
 	silent.Forecast = func() float64 { return 0 }
 	require.Zero(t, learned(silent), "a model that knows nothing of this machine")
+
+	for i, r := range records {
+		r.Processor = []float64{50, 100, 150, 200, 90}[i]
+	}
+	timed := s.Forecasts(store.With(shipped(t, code, records...)), nil)
+	require.InDelta(t, 0.5*50, timed(of(bench{"a", 50}, 50)), 1e-9, "a model of a second a step was twice too much")
+	require.InDelta(t, 5, timed(of(bench{"b", 5}, 5)), 1e-9, "nine times the model: it was paused")
 
 	// Without Amount the cases themselves say how much work their records were.
 	s.Amount = nil
