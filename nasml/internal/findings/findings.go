@@ -11,11 +11,16 @@
 package findings
 
 import (
+	"bytes"
+	_ "embed"
 	"fmt"
 	"html"
 	"path"
 	"slices"
 	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Kind is whose error a finding is.
@@ -36,7 +41,7 @@ type Finding struct {
 	Title string
 
 	Printed string // what the paper says, or what the program should do
-	True    string // what is true, or what the program does
+	True    string `yaml:"truth"` // what is true, or what the program does
 	Shown   string // the counterexample or the constant that works, in numbers
 	Tests   []Test // the tests that show it
 	Follows string // what follows for the paper's conclusion
@@ -62,10 +67,18 @@ type Claim struct{ Entry, Name string }
 // String is "oymak2021/lemma2: as printed".
 func (c Claim) String() string { return c.Entry + ": " + c.Name }
 
+//go:embed findings.yaml
+var text []byte
+
 // All lists the findings by paper, those in papers before those in programs.
-func All() []Finding {
-	return slices.Concat(khodak2020, oymak2021, roberts, li2021, khodak2020Code, li2021Code)
-}
+var All = sync.OnceValue(func() (all []Finding) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&all); err != nil {
+		panic(fmt.Errorf("findings.yaml: %w", err)) // a test sees it
+	}
+	return all
+})
 
 // Of returns the finding that explains why a row of the ledger fails, if any. For a single check, see [OfClaim].
 func Of(row string) (Finding, bool) {
