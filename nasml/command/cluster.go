@@ -82,10 +82,12 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 	rows := [][]string{strings.Fields("ID DONE RUNNING FAILED LOST OPEN")}
 	rows[0] = append(rows[0], "TIME LEFT", "PROCESSOR TIME", "PEAK")
 	var why []string
+	var unknown error // of figures whose data are not there
 	for _, e := range entries {
 		sum, err := v.part(ctx, e, new(runs.Part))
 		if err != nil && (sum.Elsewhere > 0 || sum.Count[runs.TrialDone] == 0) { // else run will tell the figure's own
-			return fmt.Errorf("%s: %w", e.ID, err)
+			unknown = errors.Join(unknown, fmt.Errorf("%s: %w", e.ID, err))
+			continue
 		}
 		s := stand(e.ID, v.Scale, sum)
 		if v.JSON {
@@ -99,10 +101,10 @@ func (v *statusCmd) Run(ctx context.Context, c console) error {
 			why = append(why, fmt.Sprintf("failed %s: %s\n", key[:12], sum.Failures[key]))
 		}
 	}
-	if v.JSON {
-		return nil
+	if v.JSON || len(rows) == 1 {
+		return unknown
 	}
-	return c.table(rows, why...)
+	return errors.Join(c.table(rows, why...), unknown)
 }
 
 func stand(id, scale string, sum runs.PartSummary) standing {

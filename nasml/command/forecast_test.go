@@ -35,3 +35,13 @@ func TestWhatIsOpenAtQuickScaleHasAForecast(t *testing.T) {
 	}
 	require.Greater(t, open, 10)
 }
+
+func TestStatusTellsOfTheOtherFigures(t *testing.T) {
+	t.Setenv("NASML_STORE", t.TempDir())
+	t.Setenv("NASML_DATA", t.TempDir())
+	status, out, err := call(t, "status", "li2021/table1", "roberts/theorem1", "--scale", "paper")
+	require.NotEqual(t, exitOK, status)
+	require.Contains(t, err, "li2021/table1: ")
+	require.NotContains(t, out, "li2021/table1")
+	require.Contains(t, out, "roberts/theorem1")
+}
