@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/nasml/lab/nasml/internal/device"
+	"github.com/nasml/lab/nasml/internal/trace"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -110,27 +110,18 @@ func outgrown[T any](all []T, of func(T) (form, notRun string)) (forms []string)
 // dartsSettings are what the arrays do not say; ours and the peers'.
 type dartsSettings struct {
 	DartsCase
-	Ops             []string          `json:"ops"`
-	Parents         []int             `json:"parents,omitempty"` // of nodes, in NAS-Bench-1Shot1
-	Genotype        map[string][2]any `json:"genotype"`          // genes [[op, from]…] and the nodes that are joined
-	Weights         []namedDims       `json:"weights"`
-	Theta           []namedDims       `json:"theta"`
-	LearningRate    float64           `json:"learning_rate"`
-	Momentum        float64           `json:"momentum"`
-	WeightDecay     float64           `json:"weight_decay"`
-	Clip            float64           `json:"clip"`
-	ArchRate        float64           `json:"arch_rate"`
-	ArchWeightDecay float64           `json:"arch_weight_decay"`
+	Ops             []string           `json:"ops"`
+	Parents         []int              `json:"parents,omitempty"` // of nodes, in NAS-Bench-1Shot1
+	Genotype        map[string][2]any  `json:"genotype"`          // genes [[op, from]…] and the nodes that are joined
+	Weights         []trace.NamedShape `json:"weights"`
+	Theta           []trace.NamedShape `json:"theta"`
+	LearningRate    float64            `json:"learning_rate"`
+	Momentum        float64            `json:"momentum"`
+	WeightDecay     float64            `json:"weight_decay"`
+	Clip            float64            `json:"clip"`
+	ArchRate        float64            `json:"arch_rate"`
+	ArchWeightDecay float64            `json:"arch_weight_decay"`
 }
-
-// namedDims is ["NAME", [dims…]] in JSON.
-type namedDims struct {
-	Name string
-	Dims []int
-}
-
-// MarshalJSON writes the pair.
-func (n namedDims) MarshalJSON() ([]byte, error) { return json.Marshal([]any{n.Name, n.Dims}) }
 
 // dartsWork is one case with everything it starts from.
 type dartsWork struct {
@@ -190,10 +181,10 @@ func (w *dartsWork) draw(rng *rand.Rand) {
 	var weights, theta []float32
 	for i, t := range w.net.InitWeights(rng) {
 		weights = append(weights, tensors.MustCopyFlatData[float32](t)...)
-		w.Weights = append(w.Weights, namedDims{w.net.Weights()[i].Path, t.Shape().Dimensions})
+		w.Weights = append(w.Weights, trace.NamedShape{Name: w.net.Weights()[i].Path, Dims: t.Shape().Dimensions})
 	}
 	for _, b := range w.net.Architecture() {
-		w.Theta = append(w.Theta, namedDims{b.Name, []int{b.Rows, b.Options}})
+		w.Theta = append(w.Theta, trace.NamedShape{Name: b.Name, Dims: []int{b.Rows, b.Options}})
 		drawn := normals(rng, b.Rows*b.Options)
 		if w.Update == "eg" {
 			for row := range slices.Chunk(drawn, b.Options) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" // the formulas drown in graph. prefixes
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -119,13 +121,10 @@ func (r *dartsRun) floats(values []float32, dims ...int) *tensors.Tensor {
 }
 
 func (r *dartsRun) start() (state []*tensors.Tensor) {
-	cut := func(name string, list []namedDims, copies int) (own, zero []*tensors.Tensor) {
+	cut := func(name string, list []trace.NamedShape, copies int) (own, zero []*tensors.Tensor) {
 		flat := tensors.MustCopyFlatData[float32](r.work.arrays[name])
 		for _, n := range list {
-			size := 1
-			for _, d := range n.Dims {
-				size *= d
-			}
+			size := shapes.Make(dtypes.Float32, n.Dims...).Size()
 			own = append(own, r.floats(slices.Clone(flat[:size]), n.Dims...))
 			flat = flat[size:]
 		}
@@ -161,38 +160,9 @@ func (r *dartsRun) feeds() (all [][]*tensors.Tensor) {
 	return all
 }
 
-// train computes all steps and returns what each gave besides its state. The time is from inputs on the device to the
-// last result in memory.
+// train computes all steps and returns what each gave besides its state, and the time, see [trace.Timed].
 func (r *dartsRun) train(ctx context.Context) (out [][]*tensors.Tensor, took time.Duration, err error) {
-	state, feeds := r.start(), r.feeds()
-	for _, t := range slices.Concat(append(feeds, state)...) {
-		if err := t.MaterializeOnDevice(r.backend, false, 0); err != nil {
-			return nil, 0, fmt.Errorf("copying to the device: %w", err)
-		}
-	}
-	begin := time.Now()
-	for _, feed := range feeds {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		var args []any
-		for _, t := range feed {
-			args = append(args, t)
-		}
-		next, seen, err := device.Step(r.backend, r.exec, args, state)
-		if err != nil {
-			return nil, 0, err
-		}
-		state, out = next, append(out, seen)
-		if _, err := device.Values(seen[0]); err != nil { // as a program that prints its loss
-			return nil, 0, fmt.Errorf("reading the loss: %w", err)
-		}
-	}
-	took = time.Since(begin)
-	if err := device.Free(slices.Concat(append(feeds, state)...)...); err != nil {
-		return nil, 0, fmt.Errorf("freeing the state: %w", err)
-	}
-	return out, took, nil
+	return trace.Timed(ctx, r.backend, r.exec, r.feeds(), r.start())
 }
 
 func (r *dartsRun) losses(ctx context.Context) (t training, err error) {

@@ -116,18 +116,21 @@ type AuthorsSettings struct {
 
 	Space json.RawMessage `json:"space"` // 1, 2 or 3 of NAS-Bench-1Shot1
 
-	State      []namedShape `json:"state"`
-	Parameters []namedShape `json:"parameters"`
+	State      []NamedShape `json:"state"`
+	Parameters []NamedShape `json:"parameters"`
 }
 
-// namedShape is ["NAME", [dims…]] in JSON.
-type namedShape struct {
+// NamedShape is ["NAME", [dims…]] in JSON.
+type NamedShape struct {
 	Name string
 	Dims []int
 }
 
+// MarshalJSON writes the pair.
+func (n NamedShape) MarshalJSON() ([]byte, error) { return json.Marshal([]any{n.Name, n.Dims}) }
+
 // UnmarshalJSON reads the pair.
-func (n *namedShape) UnmarshalJSON(text []byte) error {
+func (n *NamedShape) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&n.Name, &n.Dims})
 }
 
@@ -214,7 +217,7 @@ func (t *Authors) unpack() error {
 }
 
 func (t *Authors) has(name string) bool {
-	return slices.ContainsFunc(t.Settings.State, func(s namedShape) bool { return s.Name == name })
+	return slices.ContainsFunc(t.Settings.State, func(s NamedShape) bool { return s.Name == name })
 }
 
 func (t *Authors) build() (supernet.Network, error) {
@@ -273,8 +276,8 @@ func (t *Authors) channels(prefix string, like func(dims []int) bool) int {
 	return 0
 }
 
-func (t *Authors) stats() []namedShape {
-	return slices.DeleteFunc(slices.Clone(t.Settings.State), func(s namedShape) bool {
+func (t *Authors) stats() []NamedShape {
+	return slices.DeleteFunc(slices.Clone(t.Settings.State), func(s NamedShape) bool {
 		return !strings.HasSuffix(s.Name, ".running_mean") && !strings.HasSuffix(s.Name, ".running_var")
 	})
 }
@@ -313,7 +316,7 @@ func (t *Authors) architecture() []authorsParameter {
 func (t *Authors) check() error {
 	s := t.Settings
 	var errs []error
-	match := func(what string, theirs []namedShape, ours []supernet.Weight) {
+	match := func(what string, theirs []NamedShape, ours []supernet.Weight) {
 		if len(theirs) != len(ours) {
 			errs = append(errs, fmt.Errorf("settings: found %d %s, the network has %d", len(theirs), what, len(ours)))
 			return

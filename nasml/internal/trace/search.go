@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -57,8 +58,8 @@ func newSearch(b compute.Backend, t *Trace, outputs bool) (*Search, error) {
 // Close frees the compiled step.
 func (s *Search) Close() { s.exec.Finalize() }
 
-// Train computes all steps. It returns their training losses and the time from inputs on the device to a state there
-// and losses in memory. The first call compiles. If ctx is cancelled it stops after the current step.
+// Train computes all steps. It returns their training losses and the time that they took, see [Timed]. The first call
+// compiles.
 func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duration, err error) {
 	state, err := s.start()
 	if err != nil {
@@ -68,31 +69,44 @@ func (s *Search) Train(ctx context.Context) (losses []float64, took time.Duratio
 	for step := range batches {
 		batches[step] = s.feed(step).List()
 	}
-	for _, t := range slices.Concat(append(batches, state)...) {
-		if err := t.MaterializeOnDevice(s.backend, false, 0); err != nil {
+	seen, took, err := Timed(ctx, s.backend, s.exec, batches, state)
+	for _, step := range seen {
+		loss, readErr := device.Values(step[0])
+		losses, err = append(losses, loss...), errors.Join(err, readErr)
+	}
+	return losses, took, err
+}
+
+// Timed takes a step for each of feeds and returns what each gave besides its state, the loss first. The time is from
+// inputs on the device to the last loss in memory; each is read as a program does that prints it. If ctx is cancelled
+// it stops after the current step.
+func Timed(
+	ctx context.Context, b compute.Backend, exec *Exec, feeds [][]*tensors.Tensor, state []*tensors.Tensor,
+) (all [][]*tensors.Tensor, took time.Duration, err error) {
+	for _, t := range slices.Concat(append(feeds, state)...) {
+		if err := t.MaterializeOnDevice(b, false, 0); err != nil {
 			return nil, 0, fmt.Errorf("copying to the device: %w", err)
 		}
 	}
 	begin := time.Now()
-	for step, batch := range batches {
+	for step, feed := range feeds {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		next, seen, err := device.Step(s.backend, s.exec, anys(batch), state)
+		next, seen, err := device.Step(b, exec, anys(feed), state)
 		if err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step+1, err)
 		}
-		loss, err := device.Values(seen[0])
-		if err != nil {
-			return nil, 0, err
+		state, all = next, append(all, seen)
+		if _, err := device.Values(seen[0]); err != nil {
+			return nil, 0, fmt.Errorf("reading the loss: %w", err)
 		}
-		state, losses = next, append(losses, loss[0])
 	}
 	took = time.Since(begin)
-	if err := device.Free(state...); err != nil {
+	if err := device.Free(slices.Concat(append(feeds, state)...)...); err != nil {
 		return nil, 0, fmt.Errorf("freeing the state: %w", err)
 	}
-	return losses, took, nil
+	return all, took, nil
 }
 
 func (s *Search) feed(step int) search.Inputs[*tensors.Tensor] {
