@@ -60,7 +60,7 @@ var (
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, algorithm2.Trial]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_blocks",
 	Title: "Algorithm 2 over b blocks: the bound on Bregman stationarity, and what Setting 1 lacks",
-	Cost:  catalog.Cost{Quick: "about 3 s on two cores", Paper: "about 7 minutes on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "about 3 s on two cores", Paper: "about 7 minutes on two cores (forecast); precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code: code.Define("li2021/theorem2", "li2021/internal/algorithm2"),
 	Rules: func(p Theorem2Params, c *study.Checks) {

@@ -70,7 +70,7 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, landscape.Case]{
 	Title: "Training, validation and test loss over a continuous set of architectures",
 	Cost: catalog.Cost{
 		Quick: "7 seconds on two cores",
-		Paper: "about seven minutes on two cores; precomputed",
+		Paper: "about seven minutes on two cores (forecast); precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
 	Code:    code.Define("oymak2021/figure1", "oymak2021/internal/landscape"),

@@ -64,7 +64,7 @@ var (
 var Lemma1 = lab.Declare(lab.Entry[Lemma1Params, lipschitz.Case]{
 	Of: ofPaper, Name: "lemma1", Kind: lab.Theorem, Source: "Lemma 1", Notebook: "lemma1_feature_maps",
 	Title: "Lipschitz constant and effective dimension of feature-map selection",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about five minutes on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about five minutes on two cores (forecast); precomputed"},
 	Quick: Lemma1Quick, Paper: Lemma1Paper,
 	Code:    code.Define("oymak2021/lemma1", "oymak2021/internal/lipschitz"),
 	Seconds: lipschitzSeconds,

@@ -18,7 +18,7 @@ import (
 var Theorem1 = lab.Declare(lab.Entry[Theorem1Params, convergence.Case]{
 	Of: ofPaper, Name: "theorem1", Kind: lab.Theorem, Source: "Theorem 1", Notebook: "theorem1_uniform_convergence",
 	Title: "Uniform convergence of validation risk and hypergradient over a continuous Δ",
-	Cost:  catalog.Cost{Quick: "10 seconds on two cores", Paper: "about 8 minutes on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "10 s on two cores", Paper: "about 8 minutes on two cores (forecast); precomputed"},
 	Quick: Theorem1Quick, Paper: Theorem1Paper,
 	Code:    code.Define("oymak2021/theorem1", "oymak2021/internal/convergence"),
 	Seconds: convergenceSeconds,

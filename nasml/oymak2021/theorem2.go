@@ -64,7 +64,7 @@ var (
 var Theorem2 = lab.Declare(lab.Entry[Theorem2Params, selection.Case]{
 	Of: ofPaper, Name: "theorem2", Kind: lab.Theorem, Source: "Theorem 2", Notebook: "theorem2_selection",
 	Title: "Excess risk of feature-map selection, and the train-validation bound of Proposition 1",
-	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "seconds", Paper: "about three minutes on two cores (forecast); precomputed"},
 	Quick: Theorem2Quick, Paper: Theorem2Paper,
 	Code:    code.Define("oymak2021/theorem2", "oymak2021/internal/selection"),
 	Seconds: selectionSeconds,

@@ -103,7 +103,7 @@ var Theorem3Quick = func() Theorem3Params {
 var Theorem3 = lab.Declare(lab.Entry[Theorem3Params, activationsearch.Part]{
 	Of: ofPaper, Name: "theorem3", Kind: lab.Theorem, Source: "Theorem 3", Notebook: "theorem3_activation",
 	Title: "Neural activation search: all α train to zero error, and validation finds one of the best",
-	Cost:  catalog.Cost{Quick: "about 13 seconds on two cores", Paper: "about 16 minutes on two cores; precomputed"},
+	Cost:  catalog.Cost{Quick: "13 s on two cores", Paper: "about 16 minutes on two cores (forecast); precomputed"},
 	Quick: Theorem3Quick, Paper: Theorem3Paper,
 	Code:    code.Define("oymak2021/theorem3", "oymak2021/internal/activationsearch"),
 	Seconds: activationSearchSeconds,

@@ -139,7 +139,7 @@ func quiet(r *runs.Record) float64 {
 
 // typical is the median price for so much work: of trials that differ in numbers alone, or else of all; of trials of
 // about as much work, or else of all; and of those whose processor time is known, or else of all. Beside a model's own
-// forecast all three must hold, and it is what of the price is next to 1, unless that is far.
+// forecast all three must hold: the price is then as near to 1 as processor time allows, and unknown if that is far.
 func typical(all []price, like string, amount float64, model bool) (seconds float64, known bool) {
 	about := func(p price) bool { return p.amount <= near*amount && amount <= near*p.amount }
 	alike, timed := func(p price) bool { return p.like == like }, func(p price) bool { return p.least > 0 }
