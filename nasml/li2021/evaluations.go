@@ -415,8 +415,8 @@ func printed(format string, x float64) plots.Entry {
 }
 
 func printedError(n number) plots.Entry {
-	if n.mean == 0 {
+	if n.Mean == 0 {
 		return printed("", 0)
 	}
-	return plots.Entry{Text: plusMinus(n.mean, n.std), Grey: true}
+	return plots.Entry{Text: plusMinus(n.Mean, n.Std), Grey: true}
 }

@@ -307,7 +307,7 @@ func TestTable1WithoutTrainings(t *testing.T) {
 	require.NoError(t, r.Figure().Validate())
 	require.Empty(t, r.Records())
 	cells := r.Groups.Trials()
-	require.Equal(t, "own 1", last(linesOf(publishedCIFAR, r.Groups)).method)
+	require.Equal(t, "own 1", last(linesOf(publishedTables().CIFAR, r.Groups)).Method)
 	b := p.bench("", &examples{train: 50000, test: 10000})
 	require.Contains(t, b.Cost(cells[:2], 0), " GB on this machine's processors, or 3 days on a GTX 1080 Ti")
 	p.CountedChannels = 8

@@ -198,12 +198,12 @@ func judgeFigure3(r *figure3) []runs.Claim {
 	var nodes, parameters []runs.Claim
 	for _, d := range all {
 		genotypes, nodes = append(genotypes, d.named), append(nodes, judgeNodes(r, d.named))
-		for _, row := range append(slices.Clone(publishedCIFAR), publishedImageNet...) {
-			imageNet, source := row.top1 > 0, "Table 4"
+		for _, row := range slices.Concat(publishedTables().CIFAR, publishedTables().ImageNet) {
+			imageNet, source := row.Top1 > 0, "Table 4"
 			if imageNet {
 				source = "Table 5"
 			}
-			if row.genotype == d.name && imageNet == (d.skeleton.Stem == "imagenet") {
+			if row.Genotype == d.name && imageNet == (d.skeleton.Stem == "imagenet") {
 				parameters = append(parameters, row.judgeParameters(claimsFrom(r, source), d.net.Parameters(), why)...)
 			}
 		}

@@ -35,14 +35,14 @@ func TestPublishedCurvesEndAtTable2(t *testing.T) {
 	p := publishedCurves()
 	require.Len(t, p.Entropy["gaea-darts"], 50)
 	for i, set := range lookupSets {
-		want := publishedTable2[bottomBlock]["gaea-darts"].accuracy[i]
+		want := publishedTables().Table2[bottomBlock]["gaea-darts"].Accuracy[i]
 		var ends []float64
 		for _, y := range p.GAEA[string(set.task)] {
 			ends = append(ends, y[len(y)-1])
 		}
 		mean, std := stat.PopMeanStdDev(ends, nil)
-		require.InDelta(t, want.mean, mean, 0.005, set.title)
-		require.InDelta(t, want.std, std, 0.006, set.title)
+		require.InDelta(t, want.Mean, mean, 0.005, set.title)
+		require.InDelta(t, want.Std, std, 0.006, set.title)
 	}
 	require.InDelta(t, 15.32, p.XNAS["cifar100"][0][56], 1e-9, "all skip connections")
 }

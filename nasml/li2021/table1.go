@@ -103,11 +103,11 @@ func drawTable1(r *table1, f *lab.Picture) {
 		{Header: "mean", Group: theirs}, {Header: "best", Group: theirs},
 	}}
 	var block plots.Block
-	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+	for _, l := range linesOf(publishedTables().CIFAR, r.Groups) {
 		count, mean, best := l.entries()
 		block.Rows = append(block.Rows, []plots.Entry{
-			{Text: l.method}, count, printed("%.1f", l.params), mean, best, printedError(l.average),
-			printed("%.2f", l.best),
+			{Text: l.Method}, count, printed("%.1f", l.Params), mean, best, printedError(l.Average),
+			printed("%.2f", l.Best),
 		})
 	}
 	t.Blocks = []plots.Block{block}
@@ -179,7 +179,7 @@ func judgeCounts(r *table1) (claims []runs.Claim) {
 		p.CountedClasses != quick.CountedClasses {
 		why = "counted in another network than the paper's of 36 channels, 20 cells and 10 classes"
 	}
-	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+	for _, l := range linesOf(publishedTables().CIFAR, r.Groups) {
 		claims = append(claims, l.judgeParameters(claimsFrom(r, "Table 4"), l.parameters(), why)...)
 	}
 	return claims
@@ -191,10 +191,10 @@ func claimsFrom[P, T any](r *lab.Result[P, T], source string) func(name string) 
 
 // judgeParameters judges a printed number of parameters to its last digit; 0 means that it is unknown.
 func (row cellRow) judgeParameters(claim func(name string) lab.Claim, parameters int, why string) []runs.Claim {
-	if row.params == 0 {
+	if row.Params == 0 {
 		return nil
 	}
-	c := claim(listed(row.ids.params, row.method+": parameters, M")).Says(row.params)
+	c := claim(listed(row.IDs.Params, row.Method+": parameters, M")).Says(row.Params)
 	c.Tolerance = 0.05
 	if parameters == 0 {
 		why = "the paper does not say which cell it is"
@@ -203,10 +203,10 @@ func (row cellRow) judgeParameters(claim func(name string) lab.Claim, parameters
 		return []runs.Claim{c.NotRun("%s", why)}
 	}
 	c = c.Noting("the tolerance is half of the last printed digit")
-	if row.genotype == "DARTS_V1" {
+	if row.Genotype == "DARTS_V1" {
 		c.Note += "; Liu+ 2019 gave this cell away as their result of first order, and print 3.3 M for it"
 	}
-	return []runs.Claim{verdict.Exactly(c.Claim, millions(parameters), row.params, 0.05)}
+	return []runs.Claim{verdict.Exactly(c.Claim, millions(parameters), row.Params, 0.05)}
 }
 
 func millions(count int) float64 { return float64(count) / 1e6 }
@@ -240,26 +240,26 @@ func judgeSpace(claim func(name string) lab.Claim, genotypes []named) []runs.Cla
 }
 
 func judgeErrors(r *table1) (claims []runs.Claim) {
-	lines := linesOf(publishedCIFAR, r.Groups)
+	lines := linesOf(publishedTables().CIFAR, r.Groups)
 	for _, l := range lines {
 		claim := func(ids, which string) lab.Claim {
-			name := fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.method, which)
+			name := fmt.Sprintf("%s: %s test error on CIFAR-10, %%", l.Method, which)
 			c := claimsFrom(r, "Table 1")(listed(ids, name))
-			if l.average.std > 0 {
-				c.Tolerance = runs.Number(l.average.std)
+			if l.Average.Std > 0 {
+				c.Tolerance = runs.Number(l.Average.Std)
 			}
 			return c
 		}
-		average, best := claim(l.ids.average, "average").Says(l.average.mean), claim(l.ids.best, "best").Says(l.best)
+		average, best := claim(l.IDs.Average, "average").Says(l.Average.Mean), claim(l.IDs.Best, "best").Says(l.Best)
 		judged := []runs.Claim{average.Claim, best.Claim}
 		if why := whyNotJudged(r, l); why != "" {
 			judged = []runs.Claim{average.NotRun("%s", why), best.NotRun("%s", why)}
 		} else {
 			errors := l.errors("test_error")
-			judged[0] = average.Family(len(lines)).Mean(errors).Near(l.average.mean, l.average.std)
-			judged[1] = verdict.Exactly(best.Claim, slices.Min(errors), l.best, max(l.average.std, 0.005))
+			judged[0] = average.Family(len(lines)).Mean(errors).Near(l.Average.Mean, l.Average.Std)
+			judged[1] = verdict.Exactly(best.Claim, slices.Min(errors), l.Best, max(l.Average.Std, 0.005))
 		}
-		for i, printed := range []float64{l.average.mean, l.best} {
+		for i, printed := range []float64{l.Average.Mean, l.Best} {
 			if !l.extra && printed > 0 {
 				claims = append(claims, judged[i])
 			}
@@ -286,8 +286,8 @@ func judgeRival(r *table1, better, worse string) runs.Claim {
 	c := r.Claim("[LI004] %s: lower average test error than %s", better, worse).From("Table 1").
 		Family(len(table1Rivals))
 	find := func(method string) (cellLine, []float64) {
-		for _, l := range linesOf(publishedCIFAR, r.Groups) {
-			if l.method == method && l.cell != nil {
+		for _, l := range linesOf(publishedTables().CIFAR, r.Groups) {
+			if l.Method == method && l.cell != nil {
 				return l, l.errors("test_error")
 			}
 		}
@@ -298,7 +298,7 @@ func judgeRival(r *table1, better, worse string) runs.Claim {
 	if a.cell == nil || b.cell == nil {
 		return c.NotRun("one of the two is not among Genotypes")
 	}
-	c = c.Says(a.average.mean - b.average.mean)
+	c = c.Says(a.Average.Mean - b.Average.Mean)
 	if len(ours) != r.Params.Seeds || len(theirs) != r.Params.Seeds {
 		return c.NotRun("%d and %d of %d seeds", len(ours), len(theirs), r.Params.Seeds)
 	}
@@ -320,41 +320,6 @@ var Table4 = lab.Declare(cifarTable(lab.Entry[Table1Params, cell]{
 	Claims: func(r *table1) []runs.Claim { return append(judgeCounts(r), judgeErrors(r)...) },
 }))
 
-// otherRow is a line of Table 4 whose network is not of the DARTS space, or whose cell is not published.
-type otherRow struct {
-	network    string
-	best       float64 // test errors in percent, 0 where none is printed
-	average    number
-	params     float64 // millions
-	cost       string  // GPU days
-	comparable string  // whether its search space is DARTS': "Y", "N", or "–" where nothing was searched
-	method     string
-}
-
-// Lines of Table 4 by its groups.
-var (
-	manualCIFAR = []otherRow{
-		{network: "Shake-Shake (DeVries & Taylor 2017)", average: number{2.56, 0}, params: 26.2, cost: "–",
-			comparable: "–", method: "manual"},
-		{network: "PyramidNet (Yamada+ 2018)", best: 2.31, params: 26, cost: "–", comparable: "–", method: "manual"},
-	}
-	trainedCIFAR = []otherRow{
-		{network: "NASNet-A (Zoph+ 2018)", average: number{2.65, 0}, params: 3.3, cost: "2000", comparable: "N",
-			method: "RL"},
-		{network: "AmoebaNet-B (Real+ 2019)", average: number{2.55, 0.05}, params: 2.8, cost: "3150",
-			comparable: "N", method: "evolution"},
-	}
-	sharedCIFAR = []otherRow{
-		{network: "ProxylessNAS (Cai+ 2019)", best: 2.08, params: 5.7, cost: "4", comparable: "N",
-			method: "gradient"},
-		{network: "ENAS (Pham+ 2018)", best: 2.89, params: 4.6, cost: "0.5", comparable: "Y", method: "RL"},
-		{network: "ASNG-NAS (Akimoto+ 2019)", average: number{2.83, 0.14}, params: 3.9, cost: "0.1",
-			comparable: "Y", method: "gradient"},
-		{network: "SNAS (Xie+ 2019)", average: number{2.85, 0.02}, params: 2.8, cost: "1.5", comparable: "Y",
-			method: "gradient"},
-	}
-)
-
 // drawTable4 is the table by its groups, the paper's numbers in grey. Search costs are the paper's: none of its
 // searches was timed on its GPU.
 func drawTable4(r *table1, f *lab.Picture) {
@@ -365,10 +330,11 @@ func drawTable4(r *table1, f *lab.Picture) {
 		{Header: "search\n(GPU days)"}, {Header: "DARTS'\nspace", Align: plots.Center},
 		{Header: "search by", Align: plots.Left},
 	}}
+	others := publishedTables().Others
 	t.Blocks = []plots.Block{
-		{Title: "made by hand", Rows: otherEntries(manualCIFAR)},
-		{Title: "searches that train every network", Rows: otherEntries(trainedCIFAR)},
-		{Title: "weight-sharing", Rows: append(otherEntries(sharedCIFAR), sharedEntries(r)...)},
+		{Title: "made by hand", Rows: otherEntries(others.Manual)},
+		{Title: "searches that train every network", Rows: otherEntries(others.Trained)},
+		{Title: "weight-sharing", Rows: append(otherEntries(others.Shared), sharedEntries(r)...)},
 	}
 	showCIFARTable(r, f, t, 1)
 	f.Say("Search costs are the paper's, on a V100.")
@@ -377,31 +343,31 @@ func drawTable4(r *table1, f *lab.Picture) {
 func otherEntries(rows []otherRow) (all [][]plots.Entry) {
 	grey := func(text string) plots.Entry { return plots.Entry{Text: text, Grey: true} }
 	for _, row := range rows {
-		mean := printedError(row.average)
-		if row.average.mean > 0 && row.average.std == 0 {
-			mean = printed("%.2f", row.average.mean)
+		mean := printedError(row.Average)
+		if row.Average.Mean > 0 && row.Average.Std == 0 {
+			mean = printed("%.2f", row.Average.Mean)
 		}
 		all = append(all, []plots.Entry{
-			grey(row.network), grey("–"), printed("%.2f", row.best), mean, grey("–"), printed("%g", row.params),
-			grey(row.cost), grey(row.comparable), grey(row.method),
+			grey(row.Network), grey("–"), printed("%.2f", row.Best), mean, grey("–"), printed("%g", row.Params),
+			grey(row.Cost), grey(row.Comparable), grey(row.Method),
 		})
 	}
 	return all
 }
 
 func sharedEntries(r *table1) (all [][]plots.Entry) {
-	for _, l := range linesOf(publishedCIFAR, r.Groups) {
+	for _, l := range linesOf(publishedTables().CIFAR, r.Groups) {
 		count, mean, _ := l.entries()
-		cost, by := l.cost, "gradient"
+		cost, by := l.Cost, "gradient"
 		switch {
 		case l.extra:
 			cost, by = "–", "–"
-		case l.genotype == "":
+		case l.Genotype == "":
 			by = "random"
 		}
 		all = append(all, []plots.Entry{
-			{Text: l.method}, mean, printed("%.2f", l.best), printedError(l.average), count,
-			printed("%.1f", l.params), {Text: cost, Grey: true}, {Text: "Y", Grey: true}, {Text: by, Grey: true},
+			{Text: l.Method}, mean, printed("%.2f", l.Best), printedError(l.Average), count,
+			printed("%.1f", l.Params), {Text: cost, Grey: true}, {Text: "Y", Grey: true}, {Text: by, Grey: true},
 		})
 	}
 	return all

@@ -214,14 +214,14 @@ func (l line) entries(best [3]float64) []plots.Entry {
 			ours = plots.Entry{Text: plusMinus(mean, std) + l.mark, Bold: mean == best[i]}
 		}
 		if l.block == referenceBlock {
-			paper.Text = fmt.Sprintf("%.2f", l.paper.accuracy[i].mean)
+			paper.Text = fmt.Sprintf("%.2f", l.paper.Accuracy[i].Mean)
 		} else if l.printed {
-			paper.Text = plusMinus(l.paper.accuracy[i].mean, l.paper.accuracy[i].std)
+			paper.Text = plusMinus(l.paper.Accuracy[i].Mean, l.paper.Accuracy[i].Std)
 		}
 		out = append(out, ours, paper)
 	}
 	return append(out, plots.Entry{Text: thousands(mean(l.seconds), l.mark)},
-		plots.Entry{Text: thousands(l.paper.seconds, ""), Grey: true})
+		plots.Entry{Text: thousands(l.paper.Seconds, ""), Grey: true})
 }
 
 // thousands is a time in whole seconds with a mark; empty if there is none.

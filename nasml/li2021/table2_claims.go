@@ -51,7 +51,7 @@ func judgeNumbers(r *table2) []runs.Claim {
 
 // asPrinted is a number of Table 2, printed to two digits after the point.
 func (n number) asPrinted(of int) verdict.Printed {
-	return verdict.Printed{Mean: n.mean, Std: n.std, Runs: of, Digit: 0.01}
+	return verdict.Printed{Mean: n.Mean, Std: n.Std, Runs: of, Digit: 0.01}
 }
 
 func judgeMeans(r *table2, all []line, paperRuns int) (claims []runs.Claim) {
@@ -61,13 +61,13 @@ func judgeMeans(r *table2, all []line, paperRuns int) (claims []runs.Claim) {
 				continue
 			}
 			c := r.Claim("[%s] %s: %s, test accuracy in percent", l.paper.row(i), lookupSets[i].title, l.title).
-				Says(l.paper.accuracy[i].mean)
+				Says(l.paper.Accuracy[i].Mean)
 			if len(l.accuracy[i]) == 0 {
 				claims = append(claims, c.NotRun("%s", l.why(i)))
 				continue
 			}
 			s, err := runs.Summarize(l.accuracy[i], c.Confidence)
-			claims = append(claims, verdict.SameMean(c.Claim, s, err, l.paper.accuracy[i].asPrinted(paperRuns),
+			claims = append(claims, verdict.SameMean(c.Claim, s, err, l.paper.Accuracy[i].asPrinted(paperRuns),
 				verdict.Family(c.Confidence, len(all)*len(lookupSets))))
 		}
 	}
@@ -81,20 +81,20 @@ func judgeTimes(r *table2, all []line) (claims []runs.Claim) {
 		if !l.printed {
 			continue
 		}
-		c := r.Claim("[%s] %s: seconds of a search on CIFAR-10", l.paper.row(-1), l.title).Says(l.paper.seconds).
+		c := r.Claim("[%s] %s: seconds of a search on CIFAR-10", l.paper.row(-1), l.title).Says(l.paper.Seconds).
 			Noting("no longer than on the paper's P100").Family(len(all))
 		if len(l.seconds) == 0 {
 			claims = append(claims, c.NotRun(lacking))
 			continue
 		}
-		claims = append(claims, c.Of(runs.Summarize(l.seconds, c.Confidence)).AtMost(l.paper.seconds))
+		claims = append(claims, c.Of(runs.Summarize(l.seconds, c.Confidence)).AtMost(l.paper.Seconds))
 	}
 	return claims
 }
 
 // judgeRatio judges one of three ratios of times of a block by the mean of its logarithm over seeds.
 func judgeRatio(r *table2, id, block, fast, slow string) runs.Claim {
-	ratio := publishedTable2[block][fast].seconds / publishedTable2[block][slow].seconds
+	ratio := publishedTables().Table2[block][fast].Seconds / publishedTables().Table2[block][slow].Seconds
 	c := r.Claim("[%s] search time of %s over %s", id, row(fast).title(), row(slow).title()).Says(ratio).Family(3).
 		Noting("geometric mean over seeds; the paper's ratio is of its two times")
 	c.Tolerance = 0.1
@@ -143,8 +143,8 @@ func judgeReadings(r *table2, first line) runs.Claim {
 		note += fmt.Sprintf("%s:%s, %.1f standard errors; ", l.title, means, worst)
 	}
 	paper := ""
-	for _, n := range first.paper.accuracy {
-		paper += fmt.Sprintf(" %.2f ± %.2f", n.mean, n.std)
+	for _, n := range first.paper.Accuracy {
+		paper += fmt.Sprintf(" %.2f ± %.2f", n.Mean, n.Std)
 	}
 	c.Ours, c.Tolerance = runs.Number(best), runs.Number(most)
 	c.Allowed, c.Holds = fmt.Sprintf("at most %.3g", most), runs.Judge(best <= most)
@@ -162,7 +162,7 @@ func (l line) distance(confidence float64) (means string, worst, most float64, e
 		if err != nil {
 			return "", 0, 0, err
 		}
-		apart, bound, err := verdict.Apart(s, l.paper.accuracy[i].asPrinted(tabularRuns), confidence, len(lookupSets))
+		apart, bound, err := verdict.Apart(s, l.paper.Accuracy[i].asPrinted(tabularRuns), confidence, len(lookupSets))
 		if err != nil {
 			return "", 0, 0, err
 		}
@@ -246,10 +246,10 @@ func searchedLine(r *table2, name string) line {
 }
 
 func judgePair(r *table2, i int, id, better, worse string) runs.Claim {
-	paper := publishedTable2[middleBlock]
+	paper := publishedTables().Table2[middleBlock]
 	c := r.Claim("[%s] %s: %s above %s, percentage points", id, lookupSets[i].title, row(better).title(),
 		row(worse).title()).From("Table 2 and Section 4.4").
-		Says(paper[better].accuracy[i].mean - paper[worse].accuracy[i].mean).Family(4 * len(lookupSets)).
+		Says(paper[better].Accuracy[i].Mean - paper[worse].Accuracy[i].Mean).Family(4 * len(lookupSets)).
 		Noting("ours is the difference of the looked-up accuracies over seeds; only its sign is judged")
 	judged := r.Params.above(c, searchedLine(r, better).accuracy[i], searchedLine(r, worse).accuracy[i])
 	if r.Params.Preset == "quick" && judged.Ours.Valid() && judged.Holds != runs.Holds {
@@ -260,7 +260,7 @@ func judgePair(r *table2, i int, id, better, worse string) runs.Claim {
 
 func judgeOptimal(r *table2, i int) runs.Claim {
 	l := lineOf(lines(r, referenceBlock), "Optimal")
-	paper := l.paper.accuracy[i].mean
+	paper := l.paper.Accuracy[i].Mean
 	c := r.Claim("[%s] %s: best architecture of the table, test accuracy in percent", l.paper.row(i),
 		lookupSets[i].title).Says(paper).Noting("the paper prints two decimals")
 	return verdict.Exactly(c.Claim, l.accuracy[i][0], paper, 0.005+1e-9)
@@ -276,13 +276,13 @@ func judgeSimilar(r *table2, gaea, gdas line) (claims []runs.Claim) {
 		}))
 	}
 	for i, set := range lookupSets {
-		published := publishedTable2[middleBlock]["gdas"].accuracy[i].mean
+		published := publishedTables().Table2[middleBlock]["gdas"].Accuracy[i].Mean
 		says, lo, hi := "comparable to", -1.*similar, 1.*similar
 		if i == 2 {
 			says, lo, hi = "slightly below", -2.*similar, 0
 		}
 		c := r.Claim("[LI245] %s: %s %s the published GDAS, percentage points", set.title, gaea.title, says).
-			From("Appendix C.3").Says(gaea.paper.accuracy[i].mean-published).Family(len(lookupSets)).
+			From("Appendix C.3").Says(gaea.paper.Accuracy[i].Mean-published).Family(len(lookupSets)).
 			Noting("ours less the published %v; what comparable and slightly mean is ours", published)
 		if r.Params.Preset == "quick" {
 			claims = append(claims, c.NotRun(small))
@@ -301,7 +301,7 @@ func less(values []float64, x float64) []float64 {
 func judgeNearOptimal(r *table2, i int, best line) runs.Claim {
 	optimal := lineOf(lines(r, referenceBlock), "Optimal")
 	c := r.Claim("[LI006] %s: %s near the best architecture, percentage points below it", lookupSets[i].title,
-		best.title).From("Abstract").Says(optimal.paper.accuracy[i].mean - best.paper.accuracy[i].mean).Family(2)
+		best.title).From("Abstract").Says(optimal.paper.Accuracy[i].Mean - best.paper.Accuracy[i].Mean).Family(2)
 	c.Tolerance = similar
 	switch {
 	case r.Params.Preset == "quick":
@@ -351,8 +351,8 @@ func order(r *table2, i int, id, says string) lab.Claim {
 func compare(
 	r *table2, i int, c lab.Claim, a, b line, judge func(runs.Claim, runs.Summary, error) runs.Claim,
 ) runs.Claim {
-	if a.paper.first > 0 && b.paper.first > 0 {
-		c = c.Says(a.paper.accuracy[i].mean - b.paper.accuracy[i].mean)
+	if a.paper.First > 0 && b.paper.First > 0 {
+		c = c.Says(a.paper.Accuracy[i].Mean - b.paper.Accuracy[i].Mean)
 	}
 	queries := a.block == topBlock || b.block == topBlock
 	if r.Params.Preset == "quick" && queries && a.block != b.block {

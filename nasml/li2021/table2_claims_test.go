@@ -25,7 +25,7 @@ func asPrinted() (r *table2, all []line) {
 	add := func(block, name, title string, n int) {
 		l := newLine(block, name, title)
 		for i := range l.accuracy {
-			l.accuracy[i] = around(l.paper.accuracy[i].mean, n)
+			l.accuracy[i] = around(l.paper.Accuracy[i].Mean, n)
 		}
 		all = append(all, l)
 	}
@@ -40,7 +40,7 @@ func asPrinted() (r *table2, all []line) {
 	}
 	optimal := newLine(referenceBlock, "Optimal", "Optimal")
 	for i := range optimal.accuracy {
-		optimal.accuracy[i] = []float64{optimal.paper.accuracy[i].mean}
+		optimal.accuracy[i] = []float64{optimal.paper.Accuracy[i].Mean}
 	}
 	all = append(all, optimal)
 	r.Facts = map[string]any{"lines": all}

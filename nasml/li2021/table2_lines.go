@@ -46,7 +46,7 @@ func newLine(block, name, title string) line {
 	if block == readingsBlock {
 		block = topBlock
 	}
-	l.paper, l.printed = publishedTable2[block][name]
+	l.paper, l.printed = publishedTables().Table2[block][name]
 	return l
 }
 

@@ -95,13 +95,13 @@ func drawTable5(r *table5, f *lab.Picture) {
 		{Header: "ours", Group: five}, {Header: "paper", Group: five},
 	}}
 	var block plots.Block
-	for _, l := range linesOf(publishedImageNet, r.Groups) {
+	for _, l := range linesOf(publishedTables().ImageNet, r.Groups) {
 		count, top1, _ := l.entries()
 		top5, _ := errorEntries(l.cell.Records, "test_top5")
 		block.Rows = append(block.Rows, []plots.Entry{
-			{Text: l.method}, count, printed("%.1f", l.params),
+			{Text: l.Method}, count, printed("%.1f", l.Params),
 			{Text: fmt.Sprintf("%.0f", float64(l.cell.Trial.multiplyAdds)/1e6)},
-			top1, printed("%.1f", l.top1), top5, printed("%.1f", l.top5),
+			top1, printed("%.1f", l.Top1), top5, printed("%.1f", l.Top5),
 		})
 	}
 	t.Blocks = []plots.Block{block}
@@ -125,14 +125,14 @@ func judgeTable5(r *table5) []runs.Claim {
 		why = "counted in another network than the paper's of 48 channels, 14 cells and 1000 classes on 224×224 pixels"
 	}
 	var counts, adds, errors []runs.Claim
-	for _, l := range linesOf(publishedImageNet, r.Groups) {
+	for _, l := range linesOf(publishedTables().ImageNet, r.Groups) {
 		counts = append(counts, l.judgeParameters(claimsFrom(r, "Table 5"), l.parameters(), why)...)
 		adds = append(adds, judgeMobile(r, l, why))
 		if !l.extra {
-			errors = append(errors, judgeTop(r, l.ids.top1, l, "top-1", l.top1, "test_error"),
-				judgeTop(r, l.ids.top5, l, "top-5", l.top5, "test_top5"))
+			errors = append(errors, judgeTop(r, l.IDs.Top1, l, "top-1", l.Top1, "test_error"),
+				judgeTop(r, l.IDs.Top5, l, "top-5", l.Top5, "test_top5"))
 		}
-		if l.genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
+		if l.Genotype == "GAEA_PC_DARTS_cifar" { // of which the text says another number than the tables
 			errors = append(errors, judgeTop(r, "LI047", l, "top-1, by Section 4.2,", 24.2, "test_error"))
 		}
 	}
@@ -143,7 +143,7 @@ func judgeTable5(r *table5) []runs.Claim {
 const mobileMultiplyAdds = 600
 
 func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
-	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", l.method).
+	c := r.Claim("own: %s: multiply-adds in the mobile setting, M", l.Method).
 		From("Section 4.2 (under 600 M: Liu+ 2019, Section 3.3)")
 	if why != "" {
 		return c.NotRun("%s", why)
@@ -153,15 +153,15 @@ func judgeMobile(r *table5, l cellLine, why string) runs.Claim {
 	count := l.cell.Trial.multiplyAdds
 	c.Ours, c.Tolerance = runs.Number(float64(count)/1e6), 0
 	c.Holds = runs.Judge(count < mobileMultiplyAdds*1e6)
-	if l.genotype == "GAEA_PC_DARTS_image" {
+	if l.Genotype == "GAEA_PC_DARTS_image" {
 		c.Note += "; the first author gave this cell away with a later port; its 5.6 M parameters are the paper's"
 	}
 	return c.Claim
 }
 
 func judgeTop(r *table5, ids string, l cellLine, what string, paper float64, value string) runs.Claim {
-	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", l.method, what))).Says(paper).
-		Family(2 * len(linesOf(publishedImageNet, r.Groups))) // of every row, top-1 and top-5
+	c := r.Claim("%s", listed(ids, fmt.Sprintf("%s: ImageNet %s test error, %%", l.Method, what))).Says(paper).
+		Family(2 * len(linesOf(publishedTables().ImageNet, r.Groups))) // of every row, top-1 and top-5
 	c.Tolerance = 0.05
 	ours := l.errors(value)
 	switch {
