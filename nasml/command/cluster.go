@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -187,33 +188,14 @@ type slurmCmd struct {
 	Submit    bool   `help:"Hand the script to sbatch."`
 }
 
-// slurmScript runs one part per task. The program is the batch step itself, so that it gets Slurm's signal before the
-// time limit and saves a checkpoint.
-var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote}).Parse(`#!/bin/bash
-#SBATCH --job-name={{.Name}}
-#SBATCH --array=1-{{.Array}}
-#SBATCH --cpus-per-task={{.Cpus}}
-{{- if .Time}}
-#SBATCH --time={{.Time}}
-{{- end}}{{if .Mem}}
-#SBATCH --mem={{.Mem}}
-{{- end}}{{if .Gpus}}
-#SBATCH --gpus={{.Gpus}}
-{{- end}}{{if .Partition}}
-#SBATCH --partition={{.Partition}}
-{{- end}}
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --output={{.Dir}}/%A_%a.log
-#SBATCH --signal=B:TERM@60
-# Every task computes a part of the trials that {{.Store}} lacks.
-# Submit the same script again to compute what is still missing.
-{{- range .Env}}
-export {{.}}
-{{- end}}
-cd {{quote .Root}}
-exec {{quote .Program}}{{range .Args}} {{quote .}}{{end}} --shard "$SLURM_ARRAY_TASK_ID/{{.Array}}"
-`))
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the script of an array and the manifest of an Indexed Job. The script runs a part per task; the program
+// is the batch step itself, so that it gets Slurm's signal before the time limit and saves a checkpoint. A failed part
+// of the Job is retried from its checkpoint, a lost node does not count, a usage error (exit status 2) ends a part.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"quote": quote, "yaml": yamlText}).
+	ParseFS(templateFiles, "templates/*"))
 
 // Run writes the program and the script, and submits it where asked.
 func (v *slurmCmd) Run(ctx context.Context, c console, s *site) error {
@@ -240,7 +222,7 @@ func (v *slurmCmd) Run(ctx context.Context, c console, s *site) error {
 		return err
 	}
 	var script bytes.Buffer
-	err = slurmScript.Execute(&script, struct {
+	err = templates.ExecuteTemplate(&script, "slurm.sh", struct {
 		*slurmCmd
 		Root, Program, Store string
 		Env                  []string

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,76 +14,18 @@ import (
 	"sync"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/nasml/lab/internal/files"
 )
 
 const gonbModule = "github.com/janpfeifer/gonb"
 
+//go:embed gonb.yaml
+var gonbEdits string
+
 // gonbEdit changes a text that is in a file of the pinned GoNB once.
-type gonbEdit struct{ file, from, to string }
-
-// gonbEdits are changes to GoNB's source that no flag can make.
-var gonbEdits = []gonbEdit{
-	// Go's words for a cell that begins with a statement say what to do.
-	{"internal/goexec/parser.go", "s.DisplayErrorWithContext(msg, fileToCellIdAndLine, err.Error(), err)",
-		"s.DisplayErrorWithContext(msg, fileToCellIdAndLine, startHint(err.Error()), err)"},
-	{"internal/goexec/parser.go", "\n// parseFromGoCode ", startHint + "\n// parseFromGoCode "},
-	// JupyterLab writes the language's version, that of this machine's Go, into a notebook that is only opened.
-	{"internal/kernel/messages.go", "Version           string `json:\"version\"`",
-		"Version           string `json:\"-\"`"},
-	// gopls starts once go.work is there, is connected to when it answers and not 12 s later, and may take its time.
-	{"internal/goexec/goexec.go", "err = s.gopls.Start()", "err = nil // see InitializeGoWork"},
-	{"internal/goexec/goexec.go", "return s.GoWorkFix(nil)", startGopls + "return s.GoWorkFix(nil)"},
-	{"internal/goexec/goplsclient/exec.go", "case <-time.After(ConnectTimeout):",
-		"case <-time.After(ConnectTimeout / 200):"},
-	{"internal/goexec/goplsclient/exec.go", "\t<-time.After(ConnectTimeout)", "\t<-time.After(ConnectTimeout / 200)"},
-	// gopls reads the checkout's files from the disk. GoNB opens all of them in it on the first Tab, and gopls then
-	// checks every package, 18 s of a processor; it goes on telling gopls of those that change.
-	{"internal/goexec/tracking.go", "if !ti.updated.Has(path) {", "if false {"},
-	{"internal/goexec/goplsclient/conn.go", "8000 * time.Millisecond", "20000 * time.Millisecond"},
-	// Tab within a string is answered by nasml, since gopls completes none.
-	{"internal/goexec/inspect.go", "\t\"os\"\n", "\t\"flag\"\n\t\"os\"\n\t\"os/exec\"\n"},
-	{"internal/goexec/inspect.go", "\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n",
-		"\tcursorLine, cursorCol int, reply *kernel.CompleteReply) (err error) {\n" + completeString},
-}
-
-// completeString begins GoNB's AutoCompleteOptionsInCell. An odd number of quotes before the cursor means that it is in
-// a string.
-const completeString = `	if before := cellLines[cursorLine][:cursorCol]; strings.Count(before, "\"")%2 == 1 {
-		cell := strings.Join(append(append([]string(nil), cellLines[:cursorLine]...), before), "\n")
-		ask := exec.Command("go", "tool", "nasml", "strings", "--", cell)
-		ask.Dir = flag.Lookup("go_work").Value.String()
-		ask.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off") // as in a terminal, for which it is built already
-		if names, _ := ask.Output(); len(names) > 0 {
-			reply.Matches = strings.Fields(string(names))
-			begun := before[strings.LastIndex(before, "\"")+1:]
-			reply.CursorStart -= len(utf16.Encode([]rune(begun)))
-			return
-		}
-	}
-`
-
-// startGopls comes before the last line of GoNB's InitializeGoWork.
-const startGopls = `defer func() {
-		if s.gopls == nil {
-			return
-		}
-		if err := s.gopls.Start(); err != nil {
-			klog.Errorf("Failed to start gopls: %v", err)
-		}
-	}()
-	`
-
-// startHint is a function of GoNB's parser.
-const startHint = `
-// startHint adds to the words for a cell that begins with a statement what to do.
-func startHint(message string) string {
-	if !strings.Contains(message, "expected declaration, found") {
-		return message
-	}
-	return strings.TrimRight(message, "\n") + "\nA cell holds declarations: for statements, start the cell with %%"
-}
-`
+type gonbEdit struct{ File, From, To string }
 
 // editedGoNB copies the pinned GoNB into a folder and edits it. It returns the build argument that selects the copy.
 func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err error) {
@@ -116,17 +59,21 @@ func (s *site) editedGoNB(ctx context.Context, dir string) (modfile string, err 
 }
 
 func editGoNB(dir string) error {
-	for _, e := range gonbEdits {
-		path := filepath.Join(dir, e.file)
+	var edits []gonbEdit
+	if err := yaml.Unmarshal([]byte(gonbEdits), &edits); err != nil {
+		return fmt.Errorf("reading the changes to GoNB: %w", err)
+	}
+	for _, e := range edits {
+		path := filepath.Join(dir, e.File)
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("reading GoNB's source: %w", err)
 		}
-		if n := strings.Count(string(text), e.from); n != 1 {
+		if n := strings.Count(string(text), e.From); n != 1 {
 			return fmt.Errorf("found %q %d times in GoNB's %s, expected it once: gonbEdits are of another version",
-				e.from, n, e.file)
+				e.From, n, e.File)
 		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.from, e.to, 1)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.From, e.To, 1)), 0o600); err != nil {
 			return fmt.Errorf("changing GoNB's source: %w", err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -25,88 +24,6 @@ type kubernetesCmd struct {
 	Secret     string `help:"Secret whose entries become environment variables, for the credentials of a bucket." placeholder:"NAME"`
 }
 
-// jobManifest is an Indexed Job. A failed part is retried from its checkpoint; a lost node does not count; a usage
-// error (exit status 2) ends a part. Names are generated, so that the manifest can be created again.
-var jobManifest = template.Must(
-	template.New("job").
-		Funcs(template.FuncMap{"yaml": yamlText}).
-		Parse(`# Every pod computes a part of the missing trials.
-# kubectl create -f - (not apply: the name is generated); create it again to
-# compute what is still missing.
-apiVersion: batch/v1
-kind: Job
-metadata:
-  generateName: {{yaml .GenerateName}}
-{{- if .Namespace}}
-  namespace: {{yaml .Namespace}}
-{{- end}}
-  labels:
-    app.kubernetes.io/name: nasml
-spec:
-  completionMode: Indexed
-  completions: {{.Array}}
-  parallelism: {{.Parallel}}
-  backoffLimitPerIndex: 5
-  podFailurePolicy:
-    rules:
-      - action: Ignore
-        onPodConditions:
-          - type: DisruptionTarget
-            status: "True"
-      - action: FailIndex
-        onExitCodes:
-          containerName: nasml
-          operator: In
-          values: [2]
-  template:
-    metadata:
-      labels:
-        app.kubernetes.io/name: nasml
-    spec:
-      restartPolicy: Never
-      terminationGracePeriodSeconds: 60
-{{- if .Seconds}}
-      activeDeadlineSeconds: {{.Seconds}}
-{{- end}}
-{{- if .Volumes}}
-      securityContext:
-        fsGroup: {{.Group}}
-{{- end}}
-      containers:
-        - name: nasml
-          image: {{yaml .Image}}
-          command: ["/bin/sh", "-c", {{yaml .Command}}]
-          env:
-{{- range .Env}}
-            - {name: {{yaml .Name}}, value: {{yaml .Value}}}
-{{- end}}
-{{- if .Secret}}
-          envFrom:
-            - secretRef: {name: {{yaml .Secret}}}
-{{- end}}
-          securityContext:
-            allowPrivilegeEscalation: false
-          resources:
-            requests: {{"{"}}cpu: "{{.Cpus}}"{{if .Mem}}, memory: {{yaml .Mem}}{{end}}{{"}"}}
-{{- if or .Mem .Gpus}}
-            limits: {{"{"}}{{if .Mem}}memory: {{yaml .Mem}}{{end}}{{if and .Mem .Gpus}}, {{end}}` +
-			`{{if .Gpus}}nvidia.com/gpu: {{.Gpus}}{{end}}{{"}"}}
-{{- end}}
-{{- if .Volumes}}
-          volumeMounts:
-{{- range .Volumes}}
-            - {name: {{.Name}}, mountPath: {{.Path}}}
-{{- end}}
-      volumes:
-{{- range .Volumes}}
-        - name: {{.Name}}
-          persistentVolumeClaim: {claimName: {{yaml .Claim}}}
-{{- end}}
-{{- end}}
-`),
-)
-
-// volume is a claim that a pod mounts, variable an environment variable.
 type (
 	volume   struct{ Name, Path, Claim string }
 	variable struct{ Name, Value string }
@@ -137,7 +54,7 @@ func (v *kubernetesCmd) Run(_ context.Context, c console) error {
 	if v.Gpus > 0 {
 		env = append(env, variable{"GOMLX_BACKEND", "xla:cuda"})
 	}
-	return jobManifest.Execute(c.Out, struct {
+	return templates.ExecuteTemplate(c.Out, "job.yaml", struct {
 		*kubernetesCmd
 		Seconds int
 		Env     []variable

@@ -92,7 +92,7 @@ func (s *site) steps() []step {
 			},
 		}, {
 			name: "tools", what: "building GoNB and goimports into .nasml/bin (up to two minutes)",
-			inputs:  append(slices.Clone(goInputs), s.goimports(), fmt.Sprint(gonbEdits)),
+			inputs:  append(slices.Clone(goInputs), s.goimports(), gonbEdits),
 			outputs: []string{s.path("bin", "gonb"), s.path("bin", "goimports")},
 			needMB:  60,
 			run:     s.buildTools,
