@@ -3,6 +3,7 @@ package plots
 import (
 	"bytes"
 	"compress/gzip"
+	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -181,31 +182,9 @@ func gzipped(data []byte) ([]byte, error) {
 }
 
 // script unzips the frames of the element with an id and moves through them.
-const script = `<script>(function () {
-  var box = document.getElementById("%s"), frames = box.querySelectorAll("img"), timer = null;
-  var slider = box.querySelector("input"), label = box.querySelector("output"), button = box.querySelector("button");
-  frames.forEach(async function (f) {
-    if (!f.dataset.svg) { return; }
-    var zipped = Uint8Array.from(atob(f.dataset.svg), function (c) { return c.charCodeAt(0); });
-    var svg = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
-    f.src = URL.createObjectURL(new Blob([await new Response(svg).text()], {type: "image/svg+xml"}));
-  });
-  function show() {
-    frames.forEach(function (f, i) { f.style.display = i === +slider.value ? "block" : "none"; });
-    label.textContent = frames[+slider.value].alt.split(". ")[0];
-  }
-  function stop() { clearInterval(timer); timer = null; button.textContent = "play"; }
-  slider.addEventListener("input", function () { stop(); show(); });
-  button.addEventListener("click", function () {
-    if (timer) { return stop(); }
-    if (+slider.value === frames.length - 1) { slider.value = 0; show(); }
-    button.textContent = "stop";
-    timer = setInterval(function () {
-      slider.value = +slider.value + 1; show();
-      if (+slider.value === frames.length - 1) { stop(); }
-    }, %d);
-  });
-})();</script>`
+//
+//go:embed animation.html
+var script string
 
 // Show shows the animation as the output of a notebook's cell; elsewhere it returns ErrNoNotebook.
 func (a Animation) Show() error {

@@ -202,13 +202,9 @@ const (
 
 // withLargePages adds the option to an environment; ok reports whether it was useful and missing.
 func withLargePages(env []string, state string) (_ []string, ok bool) {
-	if !strings.Contains(state, "[madvise]") {
+	set := slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, tunables+"=") })
+	if set || !strings.Contains(state, "[madvise]") {
 		return env, false
-	}
-	for _, e := range env {
-		if strings.HasPrefix(e, tunables+"=") {
-			return env, false
-		}
 	}
 	return append(env, tunables+"="+largePages), true
 }

@@ -155,14 +155,7 @@ func pinned(locked, name string) string {
 
 // bring runs the steps that are not done. Concurrent set-ups of a checkout take turns.
 func (s *site) bring(ctx context.Context, c console, steps []step) error {
-	missing := func() (out []step) {
-		for _, st := range steps {
-			if !s.done(st) {
-				out = append(out, st)
-			}
-		}
-		return out
-	}
+	missing := func() []step { return slices.DeleteFunc(slices.Clone(steps), s.done) }
 	if len(missing()) == 0 {
 		return nil
 	}
@@ -182,15 +175,8 @@ func (s *site) bring(ctx context.Context, c console, steps []step) error {
 
 func (s *site) done(st step) bool {
 	stamp, err := os.ReadFile(s.stamp(st))
-	if err != nil || string(stamp) != st.hash() {
-		return false
-	}
-	for _, path := range st.outputs {
-		if _, err := os.Stat(path); err != nil { // also a link that leads nowhere
-			return false
-		}
-	}
-	return true
+	return err == nil && string(stamp) == st.hash() && // a link that leads nowhere does not exist
+		!slices.ContainsFunc(st.outputs, func(path string) bool { return !exists(path) })
 }
 
 func (s *site) stamp(st step) string { return s.path("stamps", st.name) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/plots"
 )
 
@@ -335,7 +336,7 @@ func plain(words ...string) []fit {
 
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.Join(strings.Fields(text), " "), ". ")
-	return shortened(strings.TrimSuffix(text, "."), mostMeaning)
+	return runs.Shortened(strings.TrimSuffix(text, "."), mostMeaning)
 }
 
 const mostMeaning = 90

@@ -155,7 +155,7 @@ func abridged(value json.RawMessage, most int) string {
 	if most < 10 {
 		return string(value)
 	}
-	return shortened(string(value), most)
+	return runs.Shortened(string(value), most)
 }
 
 type listCmd struct {

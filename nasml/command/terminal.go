@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nasml/lab/nasml/runs"
 	"golang.org/x/term"
 )
 
@@ -117,14 +118,7 @@ func (g grid) without(name string) grid {
 func (g grid) shortened(name string, over int) grid {
 	sizes := g.sizes()
 	return g.changed(name, func(row []string, at int) []string {
-		row[at] = shortened(row[at], max(leastText, sizes[at]-over))
+		row[at] = runs.Shortened(row[at], max(leastText, sizes[at]-over))
 		return row
 	})
-}
-
-func shortened(text string, most int) string {
-	if letters := []rune(text); len(letters) > most {
-		return string(letters[:most-1]) + "…"
-	}
-	return text
 }

@@ -176,12 +176,11 @@ func longest(rows []found) int {
 
 // figure1Claim is a claim about a row, with its source in the paper.
 func figure1Claim(r *figure1, w row, format string, args ...any) lab.Claim {
-	c := r.Claim(format, args...)
-	panel := map[string]string{"": "right", "nasbench201": "right", "darts": "left", "1shot1-s1": "middle"}[w.space()]
-	if panel == "" {
-		return c.From("Section 4.1")
+	const and = " and Figure 1 "
+	panels := map[string]string{
+		"": and + "(right)", "nasbench201": and + "(right)", "darts": and + "(left)", "1shot1-s1": and + "(middle)",
 	}
-	return c.From("Section 4.1 and Figure 1 (" + panel + ")")
+	return r.Claim(format, args...).From("Section 4.1" + panels[w.space()])
 }
 
 // judgeFigure1 judges accuracies and distances from the paper's curves at the paper's scale only.

@@ -212,15 +212,17 @@ func deviate(x, y []float64, theirs []float64, first int) deviation {
 	return d
 }
 
+// tested are the settings of a preset, which fail in a test if at all.
+func tested(s search.Settings, err error) search.Settings {
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
 func table2Settings() []runs.Claim {
 	const c3, section44 = "Li+ 2021, Appendix C.3", "Li+ 2021, Section 4.4"
-	of := func(w row) search.Settings {
-		s, err := Table2Paper.settings(w)
-		if err != nil {
-			panic(err) // of a preset that a test runs
-		}
-		return s
-	}
+	of := func(w row) search.Settings { return tested(Table2Paper.settings(w)) }
 	gaea, gdas, published := of("gaea-darts"), of("gaea-gdas"), of("gdas")
 	claims := []runs.Claim{
 		verdict.Setting("[LI057] NAS-Bench-201: architectures", section44, data.Archs201, 15625),
@@ -258,10 +260,7 @@ func weightSettings(s search.Settings, source string) []runs.Claim {
 
 func table1Settings() []runs.Claim {
 	const source = "Li+ 2021, Appendix C.1.1"
-	s, err := search.AsPaperOn(supernet.DARTS.Name, "gaea-pc-darts")
-	if err != nil {
-		panic(err) // of a preset that is shipped
-	}
+	s := tested(search.AsPaperOn(supernet.DARTS.Name, "gaea-pc-darts"))
 	return []runs.Claim{
 		verdict.Setting("[LI229] cells of the search", source, s.Cells, 8),
 		verdict.Setting("[LI229] initial channels of the search", source, s.Channels, 16),
@@ -289,10 +288,7 @@ func table3Settings() []runs.Claim {
 
 func table5Settings() []runs.Claim {
 	const source, images = "Li+ 2021, Section 4.2", 1281167. // of ILSVRC-2012, for training
-	s, err := search.Preset(supernet.DARTS.Name, "gaea-pc-darts", "imagenet")
-	if err != nil {
-		panic(err) // of a preset that is shipped
-	}
+	s := tested(search.Preset(supernet.DARTS.Name, "gaea-pc-darts", "imagenet"))
 	share := func(n int) float64 { return math.Round(1000*float64(n)/images) / 10 } // %, as printed
 	return []runs.Claim{
 		verdict.Setting("[LI042] share of the images for the weights of the search on ImageNet, %", source,

@@ -195,7 +195,7 @@ func InWords(records []*Record) []string {
 			at := of(i, name)
 			word := name[strings.LastIndex(name, ".")+1:]
 			if word == "method" || len(values[at]) > 1 || count[at] < figures[records[i].Trial.Figure] {
-				said = append(said, word+" "+cut(settings[name]))
+				said = append(said, word+" "+Shortened(settings[name], 32))
 			}
 		}
 		words[i] = strings.Join(said, ", ")
@@ -212,12 +212,12 @@ func byWeight(settings map[string]string) []string {
 	})
 }
 
-func cut(value string) string {
-	const most = 32
-	if letters := []rune(value); len(letters) > most {
+// Shortened is text, of which only so many letters are kept, the last of them "…".
+func Shortened(text string, most int) string {
+	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most-1]) + "…"
 	}
-	return value
+	return text
 }
 
 // NPZ returns an archive of arrays that NumPy reads, of n records:
