@@ -131,10 +131,11 @@ func taskBench[T taskTrial](ctx context.Context, p TaskParams, task string, labe
 		return lab.Bench[T]{}, err
 	}
 	b := lab.Bench[T]{
-		Study: study.Study{Code: taskCode[task], Workers: 1},
-		Data:  func(T) string { return e.fingerprint },
-		Label: func(t T) string { return e.title() + ", " + label(t) },
-		Units: func(t T) int { return t.Calls() },
+		Study:   study.Study{Code: taskCode[task], Workers: 1},
+		Data:    func(T) string { return e.fingerprint },
+		Label:   func(t T) string { return e.title() + ", " + label(t) },
+		Units:   func(t T) int { return t.Calls() },
+		Seconds: func(t T) float64 { return e.seconds(t) },
 		Run: func(ctx context.Context, t T, seed uint64, step study.Step) (trial.Result, error) {
 			maps, err := e.load()
 			if err != nil {

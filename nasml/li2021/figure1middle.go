@@ -7,6 +7,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
+	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -93,13 +94,11 @@ func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	return panel
 }
 
-func (f found) deviation(confidence float64) (deviation, bool) {
+// deviation is the distance from the published curve, if there are both.
+func (f found) deviation(confidence float64) (d verdict.Distance, ok bool) {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
-	ours := f.entropies("operations", confidence)
-	if len(theirs) == 0 || len(ours.X) == 0 {
-		return deviation{}, false
-	}
-	return deviate(ours.X, ours.Y, theirs, 0), true
+	ours := f.entropies("operations", confidence) // from the same epoch on, 0
+	return verdict.CurveDistance(ours.X, ours.Y, theirs), len(theirs) > 0 && len(ours.X) > 0
 }
 
 // judgeFigure1Middle judges every space and every part of θ; the paper has operations on the first. The distance from

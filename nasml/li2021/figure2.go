@@ -224,16 +224,18 @@ func noTable(rows []found) bool {
 	})
 }
 
-func (p Figure2Params) deviation(f found) (deviation, bool) {
-	c := f.publishedRegret()
-	if c.Mean == nil || p.Split != data.Test || f.isBound() {
-		return deviation{}, false
-	}
-	var x, y []float64
+// deviation is the distance from the published curve at the epochs that both have, if they are comparable.
+func (p Figure2Params) deviation(f found) (d verdict.Distance, ok bool) {
+	var x, y, theirs []float64
+	published := f.publishedRegret().Mean // from epoch 1 on
 	for _, piece := range p.curve(f) {
-		x, y = append(x, piece.X...), append(y, piece.Y...)
+		for i, epoch := range piece.X {
+			if epoch >= 1 && int(epoch) <= len(published) {
+				x, y, theirs = append(x, epoch), append(y, piece.Y[i]), append(theirs, published[int(epoch)-1])
+			}
+		}
 	}
-	return deviate(x, y, c.Mean, 1), true
+	return verdict.CurveDistance(x, y, theirs), published != nil && p.Split == data.Test && !f.isBound()
 }
 
 func (f found) publishedRegret() regretCurve {
@@ -392,23 +394,23 @@ func publishedBand(f found) (band float64) {
 // deviationClaims are the mean and the largest distance from a published curve; with judge the mean must lie within the
 // published band.
 func deviationClaims(
-	claim func(format string, args ...any) lab.Claim, what string, d deviation, tolerance float64, judge bool,
+	claim func(format string, args ...any) lab.Claim, what string, d verdict.Distance, tolerance float64, judge bool,
 ) []runs.Claim {
 	claims := []runs.Claim{
 		claim("own: %s: mean distance from the published curve", what).Claim,
 		claim("own: %s: largest distance from the published curve", what).Claim,
 	}
-	for i, x := range []float64{d.Mean, d.Largest} {
+	for i, x := range []float64{d.Mean, d.Most} {
 		c := &claims[i]
-		if d.Epochs == 0 {
+		if d.Points == 0 {
 			*c = verdict.NotRun(*c, "no epoch in common")
 			continue
 		}
 		c.Paper, c.Ours = 0, runs.Number(x)
-		c.Note = fmt.Sprintf("over %d epochs that both have; not judged: another setting than the paper's", d.Epochs)
+		c.Note = fmt.Sprintf("over %d epochs that both have; not judged: another setting than the paper's", d.Points)
 		if judge && i == 0 {
 			*c = verdict.Exactly(*c, x, 0, tolerance)
-			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is the published spread", d.Epochs)
+			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is the published spread", d.Points)
 		} else if judge {
 			c.Note = fmt.Sprintf("at epoch %.0f; not judged", d.At)
 		}

@@ -184,34 +184,6 @@ type regretCurve struct {
 
 var publishedOneShotCurves = sync.OnceValue(readPublished[publishedOneShot]("published_oneshot.json"))
 
-type deviation struct {
-	Largest float64 // absolute difference
-	At      float64 // its epoch
-	Mean    float64 // absolute difference
-	Epochs  int
-}
-
-// deviate compares a curve with another, whose first point is of the epoch first.
-func deviate(x, y []float64, theirs []float64, first int) deviation {
-	var d deviation
-	for i, epoch := range x {
-		j := int(epoch) - first
-		if j < 0 || j >= len(theirs) {
-			continue
-		}
-		apart := math.Abs(y[i] - theirs[j])
-		if d.Epochs == 0 || apart > d.Largest {
-			d.Largest, d.At = apart, epoch
-		}
-		d.Mean += apart
-		d.Epochs++
-	}
-	if d.Epochs > 0 {
-		d.Mean /= float64(d.Epochs)
-	}
-	return d
-}
-
 // tested are the settings of a preset, which fail in a test if at all.
 func tested(s search.Settings, err error) search.Settings {
 	if err != nil {

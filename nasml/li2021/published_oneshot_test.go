@@ -40,9 +40,3 @@ func TestPublishedOneShotCurves(t *testing.T) {
 		}
 	}
 }
-
-func TestDeviation(t *testing.T) {
-	d := deviate([]float64{0, 1, 3, 9}, []float64{5, 1, 4, 0}, []float64{1, 2, 3.5}, 1)
-	require.Equal(t, deviation{0.5, 3, 0.25, 2}, d, "epochs 1 and 3")
-	require.Zero(t, deviate([]float64{0}, []float64{1}, []float64{1}, 1), "no epoch in common")
-}
