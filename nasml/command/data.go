@@ -12,6 +12,7 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/data"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/schollz/progressbar/v3"
 )
 
@@ -60,10 +61,7 @@ func (v *dataCmd) Run(ctx context.Context, c console) error {
 			return v.makeTable(ctx, c, name)
 		}
 	}
-	names := make([]data.Name, len(v.Name))
-	for i, name := range v.Name {
-		names[i] = data.Name(name)
-	}
+	names := study.Map(v.Name, func(name string) data.Name { return data.Name(name) })
 	if _, err := data.Status(names...); err != nil {
 		return catalog.Usagef("%v", err)
 	}

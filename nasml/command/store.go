@@ -17,6 +17,7 @@ import (
 	"github.com/nasml/lab/nasml/code"
 	"github.com/nasml/lab/nasml/internal/accept"
 	"github.com/nasml/lab/nasml/runs"
+	"github.com/nasml/lab/nasml/study"
 )
 
 type storeCmd struct {
@@ -122,14 +123,11 @@ func (v *storeRm) Run(c console, store *runs.Store) error {
 }
 
 func (v *storeRm) keys(store *runs.Store) ([]string, error) {
-	var keys []string
 	if len(v.Key) == 0 {
 		records, _, err := v.choose(store)
-		for _, r := range records {
-			keys = append(keys, r.Key)
-		}
-		return keys, err
+		return study.Map(records, func(r *runs.Record) string { return r.Key }), err
 	}
+	var keys []string
 	for _, prefix := range v.Key {
 		r, err := store.Find(prefix)
 		if err != nil {
