@@ -44,8 +44,8 @@ var Figure4Quick = lab.With(Figure4Paper, func(p *Figure4Params) {
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
 })
 
-// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. One of each row was run, in 2.7 and 2.9 hours
-// of two cores: DARTS' architectures are good until epoch 17, and its last has skip connections alone, at 54.30 % as in
+// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. One of each row was run, three hours each on
+// two cores: DARTS' architectures are good until epoch 17, and its last has skip connections alone, at 54.30 % as in
 // Table 2; GAEA's last has two of six, at 93.83 %.
 var Figure4Paper = Figure4Params{paperSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
 
