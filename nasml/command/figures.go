@@ -267,10 +267,8 @@ func readWithoutXLA(ctx context.Context) {
 	if os.Getenv("GOMLX_BACKEND") != "" || os.Getenv(pluginPathVar) != "" {
 		return
 	}
-	if s, err := openSite(ctx); err == nil {
-		if _, err := os.Stat(s.path("pjrt")); err == nil {
-			return
-		}
+	if s, err := openSite(ctx); err == nil && exists(s.path("pjrt")) {
+		return
 	}
 	_ = os.Setenv("GOMLX_BACKEND", "go")
 }

@@ -70,7 +70,7 @@ func editGoNB(dir string) error {
 			return fmt.Errorf("reading GoNB's source: %w", err)
 		}
 		if n := strings.Count(string(text), e.From); n != 1 {
-			return fmt.Errorf("found %q %d times in GoNB's %s, expected it once: gonbEdits are of another version",
+			return fmt.Errorf("found %q %d times in GoNB's %s, expected it once: gonb.yaml is for another version",
 				e.From, n, e.File)
 		}
 		if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.From, e.To, 1)), 0o600); err != nil {

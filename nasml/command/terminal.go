@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/nasml/lab/nasml/runs"
 	"golang.org/x/term"
+
+	"github.com/nasml/lab/nasml/runs"
 )
 
 // widthOf is the width of the terminal behind w; 0 if there is none.

@@ -23,7 +23,7 @@ func (e *examples) seconds(trial any) float64 {
 	case mapsearch.Signal:
 		return float64(t.Calls()) * solve(t.Setting, t.Dim)
 	case mapsearch.Search:
-		calls, seconds := float64(t.Calls()), 0.0 // of all features; of fewer
+		calls, seconds := float64(t.Calls()), 0.0 // with all features; on the ladders, with fewer
 		for _, rung := range slices.Concat(t.Ladders...) {
 			calls, seconds = 0, seconds+float64(rung.Arms)*solve(t.Setting, rung.Resource)
 		}

@@ -71,7 +71,7 @@ type Figure2Params struct {
 // Figure2Paper is the setting of Section 7a. Chosen where the paper is silent: targets 0/1 and inputs x/255 (what
 // loaders of MNIST give), the mean of the squared error over a batch, c₀ = 1, no biases, α+Δα > 1 allowed.
 //
-// Panel (a) takes about two hours on two cores; of (b), k = 64 to 512 take half an hour and the widest ones need a
+// Panel (a) takes about two hours on two cores; of (b), k = 64 to 512 take 35 minutes and the widest ones need a
 // GPU. The precomputed means end at 1.06 in (a), on the paper's axis to 1.4, and at 4.0 in (b), beyond its 3.0.
 // Over Δα they go like a power of 0.010 ± 0.006 (a) and −0.02 ± 0.04 (b), over k of −0.021 ± 0.010 (a) and −0.04 ± 0.09
 // (b); in (a) small Δα do not have the larger ones. Inputs of mean 0 and deviation 1 are the other reading, beside it
@@ -103,7 +103,7 @@ var Figure2 = lab.Declare(lab.Entry[Figure2Params, sweepTrial]{
 	Title: "Lipschitzness of SGD in the activation parameter: ‖θ_α − θ_{α+Δα}‖₂/Δα over the width",
 	Cost: catalog.Cost{
 		Quick: "a quarter of a minute on two cores",
-		Paper: "(a) about two hours on two cores; (b) half an hour for k = 64 to 512, a day or more for all: a GPU; " +
+		Paper: "(a) about two hours on two cores; (b) 35 minutes for k = 64 to 512, a day or more for all: a GPU; " +
 			"the project ships the trials of (a) and of these four",
 	},
 	Quick: Figure2Quick, Paper: Figure2Paper,
