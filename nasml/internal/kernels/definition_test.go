@@ -3,22 +3,16 @@ package kernels_test
 import (
 	"math"
 
-	_ "github.com/gomlx/compute/gobackend"
-
 	"github.com/nasml/lab/nasml/internal/kernels"
 )
 
 // geometry is one case: maps [b, h, w, c] and a k × k window.
 type geometry struct{ b, h, w, c, k, s, d int }
 
-func (g geometry) rows() int { return (g.h + g.s - 1) / g.s }
-
+func (g geometry) rows() int    { return (g.h + g.s - 1) / g.s }
 func (g geometry) columns() int { return (g.w + g.s - 1) / g.s }
-
 func (g geometry) large() []int { return []int{g.b, g.h, g.w, g.c} }
-
 func (g geometry) small() []int { return []int{g.b, g.rows(), g.columns(), g.c} }
-
 func (g geometry) size() (x, y, k int) {
 	return g.b * g.h * g.w * g.c, g.b * g.rows() * g.columns() * g.c, g.k * g.k * g.c
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/gomlx/compute/gobackend"
 	"github.com/stretchr/testify/require"
 )
 
