@@ -223,12 +223,9 @@ func judgeSooner(r *sparsityResult, margin float64, other string) runs.Claim {
 		c.Ours = 1
 		return c.Noting("inconclusive: EG does not get there in %d steps in every seed", p.StreamSteps).Claim
 	}
-	found := c.Noting("geometric mean over seeds, the same gradients; not reached in %d steps counts as that many",
-		p.StreamSteps).Difference(logs(a), logs(b)).Above(0)
-	for _, x := range []*runs.Number{&found.Ours, &found.Lo, &found.Hi} {
-		*x = runs.Number(math.Exp(float64(*x)))
-	}
-	return found
+	s, err := runs.MeanDiff(logs(a), logs(b), c.Confidence)
+	return c.Noting("geometric mean over seeds, the same gradients; not reached in %d steps counts as that many",
+		p.StreamSteps).Of(s.Exp(), err).Above(1)
 }
 
 func judgeLess(r *sparsityResult, value, level, other string) runs.Claim {

@@ -350,8 +350,7 @@ var sourceNames = map[string]string{
 // logMean is the geometric mean with the interval of the mean logarithm, an error if a value is not positive.
 func logMean(values []float64, confidence float64) (runs.Summary, error) {
 	s, err := runs.Summarize(study.Map(values, math.Log), confidence)
-	exp := func(x runs.Number) runs.Number { return runs.Number(math.Exp(float64(x))) }
-	return runs.Summary{Mean: math.Exp(s.Mean), Lo: exp(s.Lo), Hi: exp(s.Hi)}, err
+	return s.Exp(), err
 }
 
 // curve is a series of means over seeds, values[i] those at xs[i], of errors, risks and distances: intervals end at 0.

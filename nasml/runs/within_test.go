@@ -21,3 +21,17 @@ func TestWithin(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one.String(), one.Within(0, 1).String(), "no interval stays none")
 }
+
+func TestExpGivesTheGeometricMean(t *testing.T) {
+	logs, err := Summarize([]float64{math.Log(2), math.Log(8)}, 0.95)
+	require.NoError(t, err)
+	s := logs.Exp()
+	require.InDelta(t, 4, s.Mean, 1e-12)
+	require.InDelta(t, 16, float64(s.Lo)*float64(s.Hi), 1e-9, "the interval is symmetric as a factor")
+	require.Less(t, float64(s.Lo), 2.)
+	require.Equal(t, 2, s.N)
+
+	one, err := Summarize([]float64{0}, 0.95)
+	require.NoError(t, err)
+	require.False(t, one.Exp().Lo.Valid(), "no interval stays none")
+}
