@@ -147,26 +147,32 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 }
 
 // ScaleOf is the scale whose preset the parameters of some entry are, field by field but for StoredOnly and View, which
-// change no number; empty where they are none, because some were set.
-func ScaleOf(params any) string {
-	if v := reflect.ValueOf(params); v.Kind() == reflect.Struct {
-		copied := reflect.New(v.Type()).Elem()
-		copied.Set(v)
-		for _, name := range []string{"StoredOnly", "View"} {
-			if f := copied.FieldByName(name); f.IsValid() {
-				f.SetZero()
-			}
-		}
-		params = copied.Interface()
-	}
+// change no number, and for any other field that but names; empty where they are none, because some were set.
+func ScaleOf(params any, but ...string) string {
 	for _, e := range All() {
 		for i, preset := range e.presets {
-			if reflect.DeepEqual(preset, params) {
+			if reflect.DeepEqual(preset, like(params, preset, append(but, "StoredOnly", "View"))) {
 				return e.scales[i]
 			}
 		}
 	}
 	return ""
+}
+
+// like is params with the fields of the given names as a preset of the same type has them.
+func like(params, preset any, names []string) any {
+	from := reflect.ValueOf(preset)
+	if from.Kind() != reflect.Struct || reflect.TypeOf(params) != from.Type() {
+		return params
+	}
+	copied := reflect.New(from.Type()).Elem()
+	copied.Set(reflect.ValueOf(params))
+	for _, name := range names {
+		if f := copied.FieldByName(name); f.IsValid() {
+			f.Set(from.FieldByName(name))
+		}
+	}
+	return copied.Interface()
 }
 
 // Of returns the entry that gave a result, and the scale whose preset its parameters are: empty if some were set, or if

@@ -268,6 +268,8 @@ func TestScaleOfParameters(t *testing.T) {
 	require.Equal(t, Quick, ScaleOf(params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}))
 	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}}))
 	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}), "some are set")
+	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}, Rate: 1}, "Rate"), "but for the rate")
+	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}, "Widths", "None"))
 	require.Empty(t, ScaleOf(struct{ Widths []int }{[]int{4096}}), "parameters of another entry")
 }
 

@@ -152,15 +152,12 @@ func (l learning) draw(r *learningCurves, f *lab.Picture) {
 	if !p.synthetic() {
 		published = "; grey: the paper's searches, on each data set itself"
 	}
-	means, setting := "One search each", p
+	means := "One search each"
 	if p.Seeds > 1 {
 		means = fmt.Sprintf("Mean over %d seeds and every search behind it (thin)", p.Seeds)
 	}
-	if !p.reduced() {
-		setting.Seeds = max(p.Seeds, Figure4Paper.Seeds) // fewer searches are no other setting
-	}
 	f.Say("%s, by the table's accuracy after 200 epochs of training%s.", means, published)
-	f.Say("%s", searchCaption(p.SearchParams, searched(r.Groups), setting))
+	f.Say("%s", searchCaption(p.SearchParams, searched(r.Groups), p))
 	sayChanges(f, r.Groups.Trials())
 	all := study.Map(p.sets(), func(set lookupSet) plots.Panel { return l.panel(r, set) })
 	panels := slices.DeleteFunc(slices.Clone(all), func(panel plots.Panel) bool {

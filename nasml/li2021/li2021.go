@@ -59,19 +59,14 @@ func logs(x []float64) []float64 { return study.Map(x, math.Log) }
 // geometric is a curve on a log axis: the geometric mean of each list with its interval. A list that is empty or has a
 // value that is not positive has no point.
 func geometric(label string, xs []float64, lists [][]float64, confidence float64) plots.Series {
-	s := plots.Series{Label: label, Interval: plots.ErrorBars}
+	var at []float64
+	var means []runs.Summary
 	for i, list := range lists {
-		m, err := runs.Summarize(logs(list), confidence)
-		if err != nil {
-			continue
+		if m, err := runs.Summarize(logs(list), confidence); err == nil {
+			at, means = append(at, xs[i]), append(means, m.Exp())
 		}
-		if !m.Lo.Valid() || !m.Hi.Valid() {
-			m.Lo, m.Hi = runs.Number(m.Mean), runs.Number(m.Mean)
-		}
-		s.X, s.Y = append(s.X, xs[i]), append(s.Y, math.Exp(m.Mean))
-		s.Lo, s.Hi = append(s.Lo, math.Exp(float64(m.Lo))), append(s.Hi, math.Exp(float64(m.Hi)))
 	}
-	return s
+	return plots.Bars(label, at, means)
 }
 
 // finished are the finished searches of a row. The record of one that another process is running has no values yet.

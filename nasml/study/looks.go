@@ -119,9 +119,9 @@ func ScaleNote(params any) string {
 	return " Varied parameters."
 }
 
-// SettingNote is ScaleNote for an experiment of the paper's.
+// SettingNote is ScaleNote for an experiment of the paper's, of which fewer runs are no other setting.
 func SettingNote(params any) string {
-	if catalog.ScaleOf(params) == catalog.Paper {
+	if catalog.ScaleOf(params, "Seeds") == catalog.Paper {
 		return " The paper's setting."
 	}
 	return strings.TrimSuffix(ScaleNote(params), ".") + ", not the paper's setting."

@@ -12,7 +12,7 @@ import (
 )
 
 type scaled struct {
-	N          int
+	N, Seeds   int
 	StoredOnly bool
 }
 
@@ -34,10 +34,11 @@ func TestNotesOnTheScale(t *testing.T) {
 		4: {" Varied parameters.", " Varied parameters, not the paper's setting."},
 	} {
 		for _, storedOnly := range []bool{false, true} { // which changes no number
-			p := scaled{n, storedOnly}
+			p := scaled{n, 0, storedOnly}
 			require.Equal(t, want, [2]string{ScaleNote(p), SettingNote(p)})
 		}
 	}
+	require.Equal(t, " The paper's setting.", SettingNote(scaled{N: 2, Seeds: 1}), "the number of runs is stated beside it")
 	require.Equal(t, []string{"0 seeds", "1 seed", "2 seeds"},
 		[]string{Counted(0, "seed"), Counted(1, "seed"), Counted(2, "seed")})
 	require.Equal(t, "NAS-Bench-201", SpaceTitle("nasbench201"))

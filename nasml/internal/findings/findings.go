@@ -11,8 +11,7 @@
 package findings
 
 import (
-	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html"
 	"path"
@@ -67,15 +66,20 @@ type Claim struct{ Entry, Name string }
 // String is "oymak2021/lemma2: as printed".
 func (c Claim) String() string { return c.Entry + ": " + c.Name }
 
-//go:embed findings.yaml
-var text []byte
+//go:embed papers.yaml programs.yaml
+var texts embed.FS
 
 // All lists the findings by paper, those in papers before those in programs.
 var All = sync.OnceValue(func() (all []Finding) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&all); err != nil {
-		panic(fmt.Errorf("findings.yaml: %w", err)) // a test sees it
+	for _, name := range []string{"papers.yaml", "programs.yaml"} {
+		file, _ := texts.Open(name) // what is embedded can be read
+		decoder := yaml.NewDecoder(file)
+		decoder.KnownFields(true)
+		var some []Finding
+		if err := decoder.Decode(&some); err != nil {
+			panic(fmt.Errorf("%s: %w", name, err)) // a test sees it
+		}
+		all = append(all, some...)
 	}
 	return all
 })
@@ -94,12 +98,11 @@ func OfClaim(entry, name string) (Finding, bool) {
 	})
 }
 
-func first(is func(Finding) bool) (Finding, bool) {
-	all := All()
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i], true
+func first(is func(Finding) bool) (f Finding, ok bool) {
+	if i := slices.IndexFunc(All(), is); i >= 0 {
+		return All()[i], true
 	}
-	return Finding{}, false
+	return f, false
 }
 
 func (f Finding) lines() [][2]string {

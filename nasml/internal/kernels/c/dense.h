@@ -1,7 +1,7 @@
 // Convolutions with all channels, k = 1 or 3, of stride 1, for numbers of type T,
 // with what stands before them, max(0, scale x + shift) or scale x + shift, and the
 // sums for the normalisation behind them; included by loops.c for both types. 3 × 3
-// kernels work in tiles, see lanes.h: to each of the 16 places of a transformed tile
+// kernels work in tiles, see rows.h: to each of the 16 places of a transformed tile
 // belongs a product of matrices.
 
 // convolved is what is convolved of n pixels.

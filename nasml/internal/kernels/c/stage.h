@@ -1,5 +1,5 @@
 // The kernels that look at all channels of a pixel at once, for numbers of type
-// T; included by loops.c for both. EACH calls the functions of lanes.h for all
+// T; included by loops.c for both. EACH calls the functions of rows.h for all
 // channels. Sums are those of a part, in the order of its pixels.
 
 // pixels_of are the pixels of a part.
