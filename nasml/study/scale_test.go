@@ -38,7 +38,7 @@ func TestNotesOnTheScale(t *testing.T) {
 			require.Equal(t, want, [2]string{ScaleNote(p), SettingNote(p)})
 		}
 	}
-	require.Equal(t, " The paper's setting.", SettingNote(scaled{N: 2, Seeds: 1}), "the number of runs is stated beside it")
+	require.Equal(t, " The paper's setting.", SettingNote(scaled{N: 2, Seeds: 1}), "how many is stated beside it")
 	require.Equal(t, []string{"0 seeds", "1 seed", "2 seeds"},
 		[]string{Counted(0, "seed"), Counted(1, "seed"), Counted(2, "seed")})
 	require.Equal(t, "NAS-Bench-201", SpaceTitle("nasbench201"))
