@@ -147,11 +147,11 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 }
 
 // ScaleOf is the scale whose preset the parameters of some entry are, field by field but for StoredOnly and View, which
-// change no number, and for any other field that but names; empty where they are none, because some were set.
-func ScaleOf(params any, but ...string) string {
+// change no number, and the fields that except names; empty where they are none, because some were set.
+func ScaleOf(params any, except ...string) string {
 	for _, e := range All() {
 		for i, preset := range e.presets {
-			if reflect.DeepEqual(preset, like(params, preset, append(but, "StoredOnly", "View"))) {
+			if reflect.DeepEqual(preset, withFieldsOf(preset, params, append(except, "StoredOnly", "View"))) {
 				return e.scales[i]
 			}
 		}
@@ -159,8 +159,8 @@ func ScaleOf(params any, but ...string) string {
 	return ""
 }
 
-// like is params with the fields of the given names as a preset of the same type has them.
-func like(params, preset any, names []string) any {
+// withFieldsOf replaces the named fields of params by those of a preset of the same type.
+func withFieldsOf(preset, params any, names []string) any {
 	from := reflect.ValueOf(preset)
 	if from.Kind() != reflect.Struct || reflect.TypeOf(params) != from.Type() {
 		return params

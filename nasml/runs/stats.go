@@ -200,7 +200,7 @@ func (s Summary) Minus(other Summary, confidence float64) (Summary, error) {
 // captions in lab.Interval. Shares and means of logarithms have their own.
 func (s Summary) Bounds() (y, lo, hi float64) { return s.Mean, float64(s.Lo), float64(s.Hi) }
 
-// Exp returns the geometric mean with its interval, or a factor with that, if s is of logarithms. Std stays theirs.
+// Exp turns the mean of logarithms into a geometric mean, or a factor, with its interval. Std remains the logarithms'.
 func (s Summary) Exp() Summary {
 	exp := func(x Number) Number { return Number(math.Exp(float64(x))) }
 	s.Mean, s.Lo, s.Hi = math.Exp(s.Mean), exp(s.Lo), exp(s.Hi)
