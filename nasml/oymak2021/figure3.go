@@ -2,6 +2,7 @@ package oymak2021
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -205,6 +206,7 @@ func figure3Settings() []runs.Claim {
 	const source = "Oymak+ 2021, Section 7b and Figure 3"
 	p := Figure3Paper
 	return []runs.Claim{
+		verdict.Setting("[figure1c-h] hyperparameters of the supernet", source+", Figure 1 (c)", p.hyperparameters(), 224),
 		verdict.Setting("[figure3-setup] training images", source, p.Train, 10000),
 		verdict.Setting("[figure3-epochs] epochs", source, p.Epochs, 50),
 		verdict.Setting("[figure3-ops] operations of an edge", source, supernet.CellSpaces[p.Space].Options(), 8),
@@ -212,4 +214,17 @@ func figure3Settings() []runs.Claim {
 		verdict.Setting("[figure3-nv-range] fewest validation images", source, slices.Min(p.Validation), 20),
 		verdict.Setting("[figure3-nv-range] most validation images", source, slices.Max(p.Validation), 1000),
 	}
+}
+
+// hyperparameters is h, the number of architecture parameters, 0 where the space does not open.
+func (p Figure3Params) hyperparameters() (h int) {
+	s, err := p.settings(p.Validation[0])
+	space, also := s.Open(10)
+	if errors.Join(err, also) != nil {
+		return 0
+	}
+	for _, b := range space.Network().Architecture() {
+		h += b.Rows * b.Options
+	}
+	return h
 }

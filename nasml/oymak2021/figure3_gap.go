@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
 	"github.com/nasml/lab/nasml/study"
@@ -90,7 +89,6 @@ func judgeEnds(r *figure3) []runs.Claim {
 	few, many := r.Params.Validation[0], r.Params.Validation[most]
 	end, wide := gaps(r, 0, last), study.Map(gaps(r, most, last), math.Abs)
 	return []runs.Claim{
-		judgeSupernet(r),
 		larger(r, r.Claim("[figure3-decrease] the gap falls with the number of validation images").
 			Noting("|test − validation error| with n_V = %d less that with %d, the ends of Validation, after %d epochs",
 				few, many, last), study.Map(end, math.Abs), wide),
@@ -109,23 +107,6 @@ func judgeEnds(r *figure3) []runs.Claim {
 				trackedWithin).Mean(wide).AtMost(trackedWithin),
 		judgeTrainZero(r, most, last),
 	}
-}
-
-func judgeSupernet(r *figure3) runs.Claim {
-	c := onFigure1C(r, "[figure1c-h] hyperparameters of the supernet").Claim
-	s, err := r.Params.settings(r.Params.Validation[0])
-	if err != nil {
-		return c
-	}
-	space, err := s.Open(10)
-	if err != nil {
-		return c
-	}
-	numbers := 0
-	for _, b := range space.Network().Architecture() {
-		numbers += b.Rows * b.Options
-	}
-	return verdict.Exactly(c, float64(numbers), 224, 0)
 }
 
 func judgeTrainZero(r *figure3, most, last int) runs.Claim {
