@@ -59,8 +59,8 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, mapsearch.Signal]{
 	Title: "Validation accuracy of feature maps with shared weights and by themselves",
 	Cost: catalog.Cost{
 		Quick: "one to two minutes on two cores; precomputed",
-		Paper: "6 hours a seed on two cores (forecast) with KeepGB=16 and 20 GiB of memory; --scale large, all images " +
-			"with up to 6,250 features, an hour; precomputed",
+		Paper: "6 hours a seed on two cores (forecast) with KeepGB=16 and 20 GiB of memory; --scale large, all " +
+			"images with up to 6,250 features, an hour; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
 	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1Large}},

@@ -167,8 +167,8 @@ func judgeRounds(r *searches) runs.Claim {
 	for _, task := range r.Params.Tasks {
 		if made := calls(r, task, mapsearch.WeightSharing) - 1; made >= 0 && claim.Holds != runs.Fails {
 			counted = append(counted, r.Params.title(task))
-			claim = verdict.Exactly(c.Noting("log₂|C|, rounded up; counted on %s", strings.Join(counted, " and ")).Claim,
-				float64(made), math.Ceil(math.Log2(float64(r.Params.Configs))), 0)
+			noted := c.Noting("log₂|C|, rounded up; counted on %s", strings.Join(counted, " and "))
+			claim = verdict.Exactly(noted.Claim, float64(made), math.Ceil(math.Log2(float64(r.Params.Configs))), 0)
 		}
 	}
 	return claim

@@ -55,8 +55,8 @@ var Figure3 = lab.Declare(func() lab.Entry[Figure3Params, mapsearch.Search] {
 	e.Title, e.Source, e.Notebook = "Observed test error over time", "Figure 3 and App. B.1", "figure3_time"
 	e.Cost = catalog.Cost{
 		Quick: "5 minutes on two cores; precomputed",
-		Paper: "without Hyperband IMDb an hour on two cores, shipped, CIFAR-10 38 (forecast) with KeepGB=16 and 20 GiB " +
-			"of memory; --scale large, CIFAR-10 with 6,250 features, 100 minutes on two cores, shipped",
+		Paper: "without Hyperband IMDb an hour on two cores, shipped, CIFAR-10 38 (forecast) with KeepGB=16 and 20 " +
+			"GiB of memory; --scale large, CIFAR-10 with 6,250 features, 100 minutes on two cores, shipped",
 	}
 	e.Quick, e.Paper = Figure3Quick, Figure3Paper
 	e.Also = []catalog.Preset[Figure3Params]{{Scale: catalog.Large, Params: Figure3Large}}

@@ -206,7 +206,7 @@ func figure3Settings() []runs.Claim {
 	const source = "Oymak+ 2021, Section 7b and Figure 3"
 	p := Figure3Paper
 	return []runs.Claim{
-		verdict.Setting("[figure1c-h] hyperparameters of the supernet", source+", Figure 1 (c)", p.hyperparameters(), 224),
+		verdict.Setting("[figure1c-h] hyperparameters of the supernet", source, p.hyperparameters(), 224),
 		verdict.Setting("[figure3-setup] training images", source, p.Train, 10000),
 		verdict.Setting("[figure3-epochs] epochs", source, p.Epochs, 50),
 		verdict.Setting("[figure3-ops] operations of an edge", source, supernet.CellSpaces[p.Space].Options(), 8),
