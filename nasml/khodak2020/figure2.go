@@ -162,13 +162,13 @@ func judgeLambdas(r *searches, task string) runs.Claim {
 // judgeRounds counts the solves of every task that has a trial: Algorithm 1 makes as many on any examples.
 func judgeRounds(r *searches) runs.Claim {
 	c := r.Claim("[alg1-rounds alg1-singleton figure2-x start-rounds] shared solves until one configuration is left").
-		From("Algorithm 1")
+		From("Algorithm 1").Says(math.Ceil(math.Log2(float64(r.Params.Configs))))
 	claim, counted := c.NotRun("there is no trial"), []string(nil)
 	for _, task := range r.Params.Tasks {
 		if made := calls(r, task, mapsearch.WeightSharing) - 1; made >= 0 && claim.Holds != runs.Fails {
 			counted = append(counted, r.Params.title(task))
 			noted := c.Noting("log₂|C|, rounded up; counted on %s", strings.Join(counted, " and "))
-			claim = verdict.Exactly(noted.Claim, float64(made), math.Ceil(math.Log2(float64(r.Params.Configs))), 0)
+			claim = verdict.Exactly(noted.Claim, float64(made), float64(c.Paper), 0)
 		}
 	}
 	return claim
