@@ -308,6 +308,14 @@ type Field struct {
 // Scales are the names of the entry's scales, quick and paper first.
 func (e Entry) Scales() []string { return e.scales }
 
+// AllSettings are those that results may be stored at: every scale, then what else is shipped.
+func (e Entry) AllSettings() (all []Setting) {
+	for _, scale := range e.scales {
+		all = append(all, Setting{Scale: scale})
+	}
+	return append(all, e.Shipped...)
+}
+
 // Params are the entry's parameters at a scale with single ones set by
 // "Field=value", a struct of its paper's package. It runs nothing.
 func (e Entry) Params(scale string, set []string) (any, error) {

@@ -68,7 +68,7 @@ type Entry struct {
 	Notebook string `json:"notebook"` // path below the checkout; empty: none, of a figure of another module
 	Cost     Cost   `json:"cost"`
 
-	// Shipped are the settings of which the project ships all trials: what is drawn at once on any machine.
+	// Shipped are the settings other than a whole scale that the project ships trials of.
 	Shipped []Setting `json:"-"`
 
 	// Settings judges, without a run, that the paper's scale has the settings that

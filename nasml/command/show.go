@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nasml/lab/nasml/catalog"
@@ -44,7 +43,7 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 	if s.Parameters, err = e.Fields(); err != nil {
 		return err
 	}
-	for _, setting := range settingsOf(e) {
+	for _, setting := range e.AllSettings() {
 		found, err := storedResult(ctx, e, setting)
 		if err != nil {
 			return err
@@ -55,19 +54,6 @@ func (v *showCmd) Run(ctx context.Context, c console) error {
 		return printJSON(c, "  ", s)
 	}
 	return s.print(c)
-}
-
-func settingsOf(e catalog.Entry) []catalog.Setting {
-	var settings []catalog.Setting
-	for _, scale := range e.Scales() {
-		settings = append(settings, catalog.Setting{Scale: scale})
-	}
-	for _, s := range e.Shipped {
-		if !slices.ContainsFunc(settings, func(has catalog.Setting) bool { return has.String() == s.String() }) {
-			settings = append(settings, s)
-		}
-	}
-	return settings
 }
 
 // storedResult reads what is finished. It returns an error if that cannot be read.

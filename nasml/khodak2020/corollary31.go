@@ -94,8 +94,7 @@ var Corollary31 = lab.Declare(lab.Entry[Corollary31Params, risk]{
 	Title: "Excess risk of feature map selection: version entropy, bilevel and joint ERM",
 	Cost:  catalog.Cost{Quick: "a minute on two cores; precomputed", Paper: "12 minutes on two cores; precomputed"},
 	Quick: Corollary31Quick, Paper: Corollary31Paper,
-	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}},
-	Code:    corollary31Code,
+	Code: corollary31Code,
 	Bench: func(context.Context, Corollary31Params, string) (lab.Bench[risk], error) {
 		run := func(_ context.Context, t risk, seed uint64, _ study.Step) (trial.Result, error) { return t.Run(seed) }
 		return lab.Bench[risk]{Run: run}, nil

@@ -63,9 +63,9 @@ var Figure1 = lab.Declare(lab.Entry[Figure1Params, mapsearch.Signal]{
 			"images with up to 6,250 features, an hour; precomputed",
 	},
 	Quick: Figure1Quick, Paper: Figure1Paper,
-	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1Large}},
-	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Large}}, Settings: figure1Settings,
-	Note: study.SettingNote, Rules: func(p Figure1Params, c *study.Checks) { p.rules(c) },
+	Also:     []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1Large}},
+	Settings: figure1Settings,
+	Note:     study.SettingNote, Rules: func(p Figure1Params, c *study.Checks) { p.rules(c) },
 	Trials: func(p Figure1Params) (gs lab.Groups[mapsearch.Signal]) {
 		for _, task := range p.Tasks {
 			for _, d := range p.Dims {

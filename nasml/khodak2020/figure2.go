@@ -78,8 +78,8 @@ var Figure2 = lab.Declare(func() lab.Entry[Figure2Params, mapsearch.Search] {
 	e.Quick, e.Paper = Figure2Quick, Figure2Paper
 	e.Also = []catalog.Preset[Figure2Params]{{Scale: catalog.Large, Params: Figure2Large}}
 	e.Settings, e.Shipped = figure2Settings, []catalog.Setting{
-		{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: []string{"Methods=rs,rs-lambda"}},
-		{Scale: catalog.Large}, {Scale: catalog.Paper, Set: []string{"Tasks=imdb"}},
+		{Scale: catalog.Quick, Set: []string{"Methods=rs,rs-lambda"}},
+		{Scale: catalog.Paper, Set: []string{"Tasks=imdb"}},
 	}
 	e.Draw, e.Claims = drawOracle, judgeFigure2
 	return e

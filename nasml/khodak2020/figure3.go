@@ -62,7 +62,6 @@ var Figure3 = lab.Declare(func() lab.Entry[Figure3Params, mapsearch.Search] {
 	e.Also = []catalog.Preset[Figure3Params]{{Scale: catalog.Large, Params: Figure3Large}}
 	e.Settings, e.Shipped = figure3Settings, []catalog.Setting{
 		// On IMDb seconds are those of a machine with other work.
-		{Scale: catalog.Quick}, {Scale: catalog.Large},
 		{Scale: catalog.Paper, Set: []string{"Tasks=imdb", "Clock=madds", withoutHyperband}},
 	}
 	e.Draw, e.Claims = drawTime, judgeFigure3

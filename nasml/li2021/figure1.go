@@ -42,7 +42,7 @@ const figure1Title = "Sparsity on NAS-Bench-201: entropy of the operation weight
 var Figure1 = lab.Declare(lab.Entry[Figure1Params, found]{
 	Of: ofPaper, Name: "figure1", Kind: lab.Figure, Source: "Section 4.1", Notebook: "figure1_entropy",
 	Title: figure1Title, Cost: searchCost, Quick: Figure1Quick, Paper: Figure1Paper,
-	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: secondOrderSearch}},
+	Shipped: []catalog.Setting{{Scale: catalog.Quick, Set: secondOrderSearch}},
 	Note:    noteOfSearches,
 	Rules:   func(p Figure1Params, c *study.Checks) { p.rules(p.Rows, c) },
 	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/figure1", r) },

@@ -46,7 +46,6 @@ var Figure1Left = lab.Declare(lab.Entry[Figure1Params, found]{
 	},
 	Quick: Figure1LeftQuick, Paper: Figure1LeftPaper,
 	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: Figure1LeftLarge}},
-	Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
 	Note:    noteOfSearches,
 	Rules:   func(p Figure1Params, c *study.Checks) { p.onCells(c, "cells") },
 	Compute: func(ctx context.Context, r *figure1) error { return r.Params.compute(ctx, "li2021/figure1-left", r) },

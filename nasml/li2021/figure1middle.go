@@ -42,10 +42,9 @@ var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, found]{
 	Of: ofPaper, Name: "figure1-middle", Kind: lab.Figure, Source: "Section 4.1 and Figure 1 (middle)",
 	Title:    "Sparsity on NAS-Bench-1Shot1: entropy of operations, inputs and output during a search",
 	Notebook: "figure1_middle_entropy", Cost: oneShotCost, Quick: Figure1MiddleQuick, Paper: Figure1MiddlePaper,
-	Also:    []catalog.Preset[Figure1MiddleParams]{{Scale: catalog.Large, Params: Figure1MiddleLarge}},
-	Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
-	Note:    noteOfSearches,
-	Rules:   func(p Figure1MiddleParams, c *study.Checks) { p.oneShotRules(p.Rows, c) },
+	Also:  []catalog.Preset[Figure1MiddleParams]{{Scale: catalog.Large, Params: Figure1MiddleLarge}},
+	Note:  noteOfSearches,
+	Rules: func(p Figure1MiddleParams, c *study.Checks) { p.oneShotRules(p.Rows, c) },
 	Compute: func(ctx context.Context, r *figure1Middle) error {
 		gs, err := r.Params.run(ctx, "li2021/figure1-middle", r.Params.rowsOn(r.Params.Rows))
 		r.Groups = withLookups(gs)

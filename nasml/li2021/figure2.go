@@ -49,9 +49,8 @@ var Figure2 = lab.Declare(lab.Entry[Figure2Params, found]{
 	Of: ofPaper, Name: "figure2", Kind: lab.Figure, Source: "Section 4.3 and Figure 2",
 	Title:    "NAS-Bench-1Shot1: test regret of PC-DARTS and GAEA PC-DARTS during the search",
 	Notebook: "figure2_nasbench1shot1", Cost: oneShotCost, Quick: Figure2Quick, Paper: Figure2Paper,
-	Also:    []catalog.Preset[Figure2Params]{{Scale: catalog.Large, Params: Figure2Large}},
-	Shipped: []catalog.Setting{{Scale: catalog.Large}, {Scale: catalog.Quick}},
-	Note:    noteOfSearches,
+	Also: []catalog.Preset[Figure2Params]{{Scale: catalog.Large, Params: Figure2Large}},
+	Note: noteOfSearches,
 	Rules: func(p Figure2Params, c *study.Checks) {
 		p.oneShotRules(p.Rows, c)
 		p.lookupRules(p.Spaces, c)

@@ -359,7 +359,7 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 	},
 	Quick: InstrumentsQuick, Paper: InstrumentsPaper,
 	Also:    []catalog.Preset[Figure1Params]{{Scale: catalog.Large, Params: InstrumentsLarge}},
-	Shipped: []catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Quick, Set: instruments201}},
+	Shipped: []catalog.Setting{{Scale: catalog.Quick, Set: instruments201}},
 	Note:    noteOfSearches,
 	Rules: func(p Figure1Params, c *study.Checks) {
 		c.AtLeast("Instruments", p.Instruments, 1) // products with Hessians

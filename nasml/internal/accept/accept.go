@@ -53,8 +53,7 @@ func Shipped(ctx context.Context) (byVersion ByVersion, notes []string, err erro
 	byVersion = ByVersion{}
 	seen := map[string]bool{}
 	for _, entry := range catalog.All() {
-		settings := append([]catalog.Setting{{Scale: catalog.Quick}, {Scale: catalog.Paper}}, entry.Shipped...)
-		for _, setting := range settings {
+		for _, setting := range entry.AllSettings() {
 			records, err := shippedRecords(ctx, entry, setting)
 			if err != nil {
 				notes = append(notes, fmt.Sprintf("%s %s is not looked at: %v", entry.ID, setting, err))

@@ -308,7 +308,7 @@ func readEntry(ctx context.Context, o Options, e catalog.Entry) (all []Found, er
 	if e.Settings != nil && (o.Scale == "" || o.Scale == settingScale) {
 		all = append(all, Found{e.ID, settingScale, e.Settings()})
 	}
-	for _, s := range settings(e) {
+	for _, s := range e.AllSettings() {
 		if o.Scale != "" && o.Scale != s.Scale {
 			continue
 		}
@@ -321,17 +321,6 @@ func readEntry(ctx context.Context, o Options, e catalog.Entry) (all []Found, er
 		}
 	}
 	return all, nil
-}
-
-// settings are those that an entry is looked at: what is shipped, and the two scales that every entry has.
-func settings(e catalog.Entry) []catalog.Setting {
-	all := slices.Clone(e.Shipped)
-	for _, scale := range []string{catalog.Quick, catalog.Paper} {
-		if !slices.ContainsFunc(all, func(s catalog.Setting) bool { return s.Scale == scale && len(s.Set) == 0 }) {
-			all = append(all, catalog.Setting{Scale: scale})
-		}
-	}
-	return all
 }
 
 // stored runs an entry where nothing has to be computed: with StoredOnly where it

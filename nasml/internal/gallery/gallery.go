@@ -108,14 +108,11 @@ func itemOf(ctx context.Context, e catalog.Entry) (it Item, err error) {
 }
 
 func settingsOf(e catalog.Entry) []catalog.Setting {
-	settings := append([]catalog.Setting{{Scale: catalog.Paper}}, e.Shipped...)
-	for _, scale := range e.Scales() {
-		settings = append(settings, catalog.Setting{Scale: scale})
-	}
+	settings := e.AllSettings()
 	slices.SortStableFunc(settings, func(a, b catalog.Setting) int {
 		return cmp.Compare(slices.Index(bySize, a.Scale), slices.Index(bySize, b.Scale))
 	})
-	return slices.CompactFunc(settings, func(a, b catalog.Setting) bool { return a.String() == b.String() })
+	return settings
 }
 
 var bySize = []string{catalog.Paper, catalog.Large, catalog.Quick}

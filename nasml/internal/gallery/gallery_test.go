@@ -152,9 +152,16 @@ func TestPagesAreFilledIn(t *testing.T) {
 	require.ErrorContains(t, err, "README.md has no part between")
 }
 
-// The largest setting comes first, whatever the order in which they are shipped.
+// The largest scale comes first; a whole scale before a part of it; what is not shipped is looked for, too.
 func TestSettings(t *testing.T) {
-	varied, large := catalog.Setting{Scale: catalog.Quick, Set: []string{"A=1"}}, catalog.Setting{Scale: catalog.Large}
-	e := catalog.Entry{Shipped: []catalog.Setting{varied, large}}
-	require.Equal(t, []catalog.Setting{{Scale: catalog.Paper}, large, varied}, settingsOf(e))
+	e, err := catalog.Lookup("khodak2020/figure2")
+	require.NoError(t, err)
+	var names []string
+	for _, s := range settingsOf(e) {
+		names = append(names, s.String())
+	}
+	require.Equal(t, []string{
+		"--scale paper", "--scale paper --set Tasks=imdb", "--scale large",
+		"--scale quick", "--scale quick --set Methods=rs,rs-lambda",
+	}, names)
 }

@@ -121,15 +121,7 @@ func writeGolden[T any](t *testing.T, folder, name string, names []string, known
 
 // settings are every scale, what is shipped besides, and every view of each.
 func settings(e catalog.Entry) []catalog.Setting {
-	var all []catalog.Setting
-	for _, scale := range e.Scales() {
-		all = append(all, catalog.Setting{Scale: scale})
-	}
-	for _, s := range e.Shipped {
-		if len(s.Set) > 0 {
-			all = append(all, s)
-		}
-	}
+	all := e.AllSettings()
 	for _, s := range slices.Clone(all) {
 		for _, view := range views[e.ID] {
 			all = append(all, catalog.Setting{Scale: s.Scale, Set: append(slices.Clone(s.Set), "View="+view)})
