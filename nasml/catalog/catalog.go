@@ -175,8 +175,8 @@ func withFieldsOf(preset, params any, names []string) any {
 	return copied.Interface()
 }
 
-// Of returns the entry that gave a result, and the scale whose preset its parameters are: empty if some were set, or if
-// it has no field Params. Entries that share a type of result are told apart by the name of the picture.
+// Of returns the entry that gave a result, and the scale whose preset its parameters are but for the number of seeds:
+// empty if others were set, or if it has no field Params. Entries that share a type of result are told apart by the name of the picture.
 func Of(r Result) (e Entry, scale string, ok bool) {
 	var of []Entry
 	for _, e := range All() {
@@ -194,7 +194,7 @@ func Of(r Result) (e Entry, scale string, ok bool) {
 		return Entry{}, "", false
 	}
 	if params := reflect.Indirect(reflect.ValueOf(r)).FieldByName("Params"); params.IsValid() {
-		scale = ScaleOf(params.Interface())
+		scale = ScaleOf(params.Interface(), "Seeds")
 	}
 	return of[len(of)-1], scale, true
 }
