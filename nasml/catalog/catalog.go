@@ -176,7 +176,8 @@ func withFieldsOf(preset, params any, names []string) any {
 }
 
 // Of returns the entry that gave a result, and the scale whose preset its parameters are but for the number of seeds:
-// empty if others were set, or if it has no field Params. Entries that share a type of result are told apart by the name of the picture.
+// empty if others were set, or if it has no field Params. Entries that share a type of result are told apart by the
+// name of the picture.
 func Of(r Result) (e Entry, scale string, ok bool) {
 	var of []Entry
 	for _, e := range All() {

@@ -44,9 +44,9 @@ var Figure4Quick = lab.With(Figure4Paper, func(p *Figure4Params) {
 	p.Examples, p.Epochs, p.Seeds = 2000, 100, 3
 })
 
-// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. Two of each method were run, three hours each
-// on two cores. DARTS ends at six skip connections (54.30 %, as in Table 2) and at four (88.20 %); GAEA at two and at
-// three (93.83 and 90.49 %).
+// Figure4Paper has the settings of Appendix C.3, 25 epochs, four searches. Two of each method were run, three hours a
+// search on two cores. DARTS ends at six skip connections (54.30 %, as in Table 2) and at four (88.20 %); GAEA at two
+// and at three (93.83 and 90.49 %).
 var Figure4Paper = Figure4Params{paperSearch, []string{"darts", "gaea-darts"}, lookUpAll, "test"}
 
 // Figure4 looks up the architectures of searches after every epoch. Without the table of NAS-Bench-201 it draws the

@@ -48,8 +48,9 @@ type Figure3Params struct {
 	Confidence float64 `validate:"gt=0.5,lt=1"`
 }
 
-// Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels. Figure3Large, at --scale large, took
-// two cores 7.6 hours beside other work: five cells of 16 channels on 2,500 images of 16×16 pixels and all of the paper's n_V.
+// Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels. Figure3Large, at --scale large, took two
+// cores 7.6 hours beside other work: five cells of 16 channels on 2,500 images of 16×16 pixels and all of the paper's
+// n_V.
 // Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs; it does not say batch and rates, which
 // are DARTS'. It was not run.
 var (
