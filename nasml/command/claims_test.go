@@ -198,6 +198,9 @@ func TestLedgerNeedsNoData(t *testing.T) {
 			return f.Entry == id && f.Scale == catalog.Paper
 		}), id)
 	}
+	require.True(t, slices.ContainsFunc(found, func(f claims.Found) bool {
+		return f.Entry == "oymak2021/figure3" && f.Scale == catalog.Large
+	}), "a scale between the two that every entry has")
 }
 
 // The page goes into what the name stands for: a link is not replaced.

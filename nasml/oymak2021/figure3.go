@@ -50,9 +50,8 @@ type Figure3Params struct {
 
 // Figure3Quick has nine searches of three cells on 500 images of 8×8 pixels. Figure3Large, at --scale large, took two
 // cores 7.6 hours beside other work: five cells of 16 channels on 2,500 images of 16×16 pixels and all of the paper's
-// n_V.
-// Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs; it does not say batch and rates, which
-// are DARTS'. It was not run.
+// n_V. Figure3Paper has Section 7b's 10,000 training images, 50 epochs and five runs; it does not say batch and rates,
+// which are DARTS'. It was not run.
 var (
 	Figure3Quick = Figure3Params{
 		Method: "darts", Space: "darts", Preset: "quick", Epochs: 6, Batch: 10,
@@ -80,7 +79,7 @@ var Figure3 = lab.Declare(lab.Entry[Figure3Params, int]{ // n_V
 	Title: "Test and validation error of DARTS' supernet over the number of validation images",
 	Cost: catalog.Cost{
 		Quick: "7 minutes on two cores; its searches are precomputed",
-		Paper: "one to two weeks on two cores (forecast); a GPU",
+		Paper: "about 11 days on two cores (forecast); a GPU",
 	},
 	Quick: Figure3Quick, Paper: Figure3Paper,
 	Also:     []catalog.Preset[Figure3Params]{{Scale: catalog.Large, Params: Figure3Large}},
