@@ -42,7 +42,8 @@ var UnclearedQuick = UnclearedParams{
 // UnclearedPaper has the paper's searches on all spaces. It was not run.
 var UnclearedPaper = lab.With(UnclearedQuick, func(p *UnclearedParams) { p.OneShotParams = paperOneShot })
 
-// UnclearedLarge is --scale large: all rows on the first space, searched as in Figure2Large. It was not run.
+// UnclearedLarge is --scale large: all rows on the first space, searched as in Figure2Large. Two rows, "cleared" and
+// "as-paper", are searches that Figure2Large has; those of the other four were not run.
 var UnclearedLarge = lab.With(UnclearedQuick, func(p *UnclearedParams) {
 	p.OneShotParams = largeOneShot
 	p.Spaces = p.Spaces[:1]

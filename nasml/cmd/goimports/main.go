@@ -79,8 +79,7 @@ func dropDots(file string, source []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// usesAny reports whether one of the names is exported by the package, as a module in dir
-// sees it.
+// usesAny reports whether one of the names is exported by the package, as a module in dir sees it.
 func usesAny(dir, path string, names map[string]bool) bool {
 	cmd := exec.CommandContext(context.Background(), "go", "list", "-json=Dir,GoFiles,CgoFiles", path)
 	cmd.Dir = dir
