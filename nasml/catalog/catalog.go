@@ -146,13 +146,14 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 	entries[e.ID] = e
 }
 
-// ScaleOf is the scale whose preset the parameters of some entry are, field by field but for StoredOnly and View, which
-// change no number, and the fields that except names; empty where they are none, because some were set.
+// ScaleOf is the scale whose preset, or shipped setting, the parameters of some entry are, field by field but for
+// StoredOnly and View, which change no number, and the fields that except names; empty if others were set.
 func ScaleOf(params any, except ...string) string {
 	for _, e := range All() {
-		for i, preset := range e.presets {
-			if reflect.DeepEqual(preset, withFieldsOf(preset, params, append(except, "StoredOnly", "View"))) {
-				return e.scales[i]
+		for _, s := range e.AllSettings() {
+			at, err := e.Params(s.Scale, s.Set)
+			if err == nil && reflect.DeepEqual(at, withFieldsOf(at, params, append(except, "StoredOnly", "View"))) {
+				return s.Scale
 			}
 		}
 	}
@@ -175,16 +176,10 @@ func withFieldsOf(preset, params any, names []string) any {
 	return copied.Interface()
 }
 
-// Of returns the entry that gave a result, and the scale whose preset its parameters are but for the number of seeds:
-// empty if others were set, or if it has no field Params. Entries that share a type of result are told apart by the
-// name of the picture.
+// Of returns the entry that gave a result, and the scale of its parameters but for the number of seeds (see [ScaleOf]),
+// empty if it has no field Params. Entries that share a type of result are told apart by the name of the picture.
 func Of(r Result) (e Entry, scale string, ok bool) {
-	var of []Entry
-	for _, e := range All() {
-		if e.result == reflect.TypeOf(r) {
-			of = append(of, e)
-		}
-	}
+	of := slices.DeleteFunc(All(), func(e Entry) bool { return e.result != reflect.TypeOf(r) })
 	if len(of) > 1 {
 		name := r.Figure().Name
 		of = slices.DeleteFunc(of, func(e Entry) bool {

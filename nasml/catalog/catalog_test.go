@@ -264,7 +264,11 @@ func TestListsOfValuesInBrackets(t *testing.T) {
 }
 
 func TestScaleOfParameters(t *testing.T) {
-	register(t, echo)
+	e := register(t, echo)
+	require.Empty(t, ScaleOf(params{Widths: []int{64}}))
+	e.Shipped = []Setting{{Scale: Paper, Set: []string{"Widths=64"}}}
+	entries[e.ID] = e
+	require.Equal(t, Paper, ScaleOf(params{Widths: []int{64}}), "a part of the paper's setting that is shipped")
 	require.Equal(t, Quick, ScaleOf(params{Widths: []int{1, 2}, Pair: [2]string{"a", "b"}}))
 	require.Equal(t, Paper, ScaleOf(params{Widths: []int{4096}}))
 	require.Empty(t, ScaleOf(params{Widths: []int{4096}, Rate: 1}), "some are set")

@@ -96,7 +96,9 @@ const regretFloor = 5e-4
 // missing, over the published means.
 func drawFigure2(r *figure2, f *lab.Picture) {
 	p, rows := r.Params, r.Part(searchPart).Trials()
-	f.Style = wide
+	if f.Style = wide; len(p.Spaces) == 1 {
+		f.Style = wide.Column()
+	}
 	for _, space := range p.Spaces {
 		f.Add(p.panel(rows, space, p.Rows))
 	}

@@ -60,7 +60,8 @@ func TestSmallOneShotSearches(t *testing.T) {
 	require.NoError(t, err)
 	require.Subset(t, r.Records(), m.Records())
 	require.NoError(t, m.Figure().Validate())
-	require.Len(t, m.Figure().Panels, 3)
+	require.Len(t, m.Figure().Panels, 1)
+	require.Len(t, m.Figure().Panels[0], 3, "the parts of θ, beside each other on one space")
 	for _, c := range m.Check() {
 		require.NotContains(t, c.Note, "not run", c.Name)
 	}
