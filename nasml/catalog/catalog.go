@@ -149,7 +149,8 @@ func Register[P any, R Result](e Entry, quick, paper P, run func(context.Context
 // ScaleOf is the scale whose preset, or shipped setting, the parameters of some entry are, field by field but for
 // StoredOnly and View, which change no number, and the fields that except names; empty if others were set.
 func ScaleOf(params any, except ...string) string {
-	for _, e := range All() {
+	of := slices.DeleteFunc(All(), func(e Entry) bool { return reflect.TypeOf(e.presets[0]) != reflect.TypeOf(params) })
+	for _, e := range of {
 		for _, s := range e.AllSettings() {
 			at, err := e.Params(s.Scale, s.Set)
 			if err == nil && reflect.DeepEqual(at, withFieldsOf(at, params, append(except, "StoredOnly", "View"))) {

@@ -58,7 +58,6 @@ type figure1Middle = lab.Result[Figure1MiddleParams, found]
 // drawFigure1Middle draws the mean entropy over the nodes after each epoch, a row of panels per part of θ and a panel
 // per space, with the published curves of operations. The parts of one space share a row.
 func drawFigure1Middle(r *figure1Middle, f *lab.Picture) {
-	f.Style = wide
 	rows := r.Part(searchPart).Trials()
 	for _, part := range r.Params.Parts {
 		if len(r.Params.Spaces) > 1 {

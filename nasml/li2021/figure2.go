@@ -96,8 +96,8 @@ const regretFloor = 5e-4
 // missing, over the published means.
 func drawFigure2(r *figure2, f *lab.Picture) {
 	p, rows := r.Params, r.Part(searchPart).Trials()
-	if f.Style = wide; len(p.Spaces) == 1 {
-		f.Style = wide.Column()
+	if len(p.Spaces) == 1 {
+		f.Style = f.Style.Column()
 	}
 	for _, space := range p.Spaces {
 		f.Add(p.panel(rows, space, p.Rows))

@@ -48,9 +48,6 @@ var oneShotCost = catalog.Cost{
 	Paper: "3 to 5 hours a search on two cores (forecast)",
 }
 
-// wide is a style in which three panels fit beside each other, a space each.
-var wide = plots.ICML
-
 func oneShotRow(name, space string) row { return row(name + "@" + space) }
 
 func (p OneShotParams) rowsOn(searches []string) (rows []string) {

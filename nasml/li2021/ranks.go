@@ -375,7 +375,6 @@ func drawRankSearches(r *rankSearches, f *lab.Picture) {
 		}
 	}
 	t.Blocks = []plots.Block{block}
-	f.Style = wide
 	f.Row(plots.Panel{Table: t})
 	f.Say("Rank correlations of the accuracy with the weights that a search leaves and the mean %s accuracy of three "+
 		"trainings of 108 epochs, over %d architectures: mean over searches and its %v %% CI, on Fisher's scale.",

@@ -86,7 +86,6 @@ func (p UnclearedParams) rows() []string { return append(slices.Clone(p.Cleared)
 // drawUncleared draws a row of panels for every pair of searches on every space: the entropies of operations and of
 // inputs, and the regrets, without intervals, which would cover all of the panel.
 func drawUncleared(r *uncleared, f *lab.Picture) {
-	f.Style = wide
 	p, all := r.Params, r.Part(searchPart).Trials()
 	two := Figure2Params{OneShotParams: p.OneShotParams, Lookups: p.Lookups, Band: "interval"}
 	for _, pair := range unclearedPairs(r) {
