@@ -31,7 +31,7 @@ var Figure1MiddleQuick = Figure1MiddleParams{
 	Parts: []string{"operations", "inputs", "output"},
 }
 
-// Figure1MiddlePaper has the searches of Figure2Paper; the published curves are of one search each. It was not run.
+// Figure1MiddlePaper has the searches of Figure2Paper; the published curves are of one search each.
 var Figure1MiddlePaper = lab.With(Figure1MiddleQuick, func(p *Figure1MiddleParams) { p.OneShotParams = paperOneShot })
 
 // Figure1MiddleLarge is --scale large and has those of Figure2Large.
@@ -42,8 +42,8 @@ var Figure1Middle = lab.Declare(lab.Entry[Figure1MiddleParams, found]{
 	Of: ofPaper, Name: "figure1-middle", Kind: lab.Figure, Source: "Section 4.1 and Figure 1 (middle)",
 	Title:    "Sparsity on NAS-Bench-1Shot1: entropy of operations, inputs and output during a search",
 	Notebook: "figure1_middle_entropy", Cost: oneShotCost, Quick: Figure1MiddleQuick, Paper: Figure1MiddlePaper,
-	Also:  []catalog.Preset[Figure1MiddleParams]{{Scale: catalog.Large, Params: Figure1MiddleLarge}},
-	Note:  noteOfSearches,
+	Also: []catalog.Preset[Figure1MiddleParams]{{Scale: catalog.Large, Params: Figure1MiddleLarge}},
+	Note: noteOfSearches, Shipped: shippedOneShot,
 	Rules: func(p Figure1MiddleParams, c *study.Checks) { p.oneShotRules(p.Rows, c) },
 	Compute: func(ctx context.Context, r *figure1Middle) error {
 		gs, err := r.Params.run(ctx, "li2021/figure1-middle", r.Params.rowsOn(r.Params.Rows))
