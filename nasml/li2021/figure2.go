@@ -102,16 +102,17 @@ func drawFigure2(r *figure2, f *lab.Picture) {
 	for _, space := range p.Spaces {
 		f.Add(p.panel(rows, space, p.Rows))
 	}
-	f.Say("Mean %s regret over %s, by the accuracy of %s; band: %s; %s.",
+	band := strings.Replace(r.Interval("interval", p.Seeds, "seed"), "interval:", "band:", 1)
+	if p.Band == "std" && p.Seeds > 1 {
+		band = "band: ± one standard deviation of " + study.Counted(p.Seeds, "seed")
+	}
+	f.Say("Mean %s regret over %s, by the accuracy of %s; %s; %s.",
 		p.Split, map[string]string{
 			"published": "the lowest published error", "table": "the best cell of the table",
 		}[p.Against], map[string]string{
 			"mean": "the mean of three trainings", "one": "one training of three", "1": "training 1", "2": "training 2",
 			"3": "training 3",
-		}[p.Training], map[string]string{
-			"std":      fmt.Sprintf("± one standard deviation of %s", study.Counted(p.Seeds, "seed")),
-			"interval": strings.TrimPrefix(r.Interval("interval", p.Seeds, "seed"), "interval: "),
-		}[p.Band], known(rows))
+		}[p.Training], band, known(rows))
 	f.Say("%s", searchCaption(p.SearchParams, rows, p))
 	sayChanges(f, rows)
 	if noTable(rows) {
@@ -123,7 +124,7 @@ func (p Figure2Params) panel(all []found, space string, rows []string) plots.Pan
 	panel := plots.Panel{
 		Title: spaceTitle(space), X: plots.Axis{Label: "epochs"},
 		Y:      plots.Axis{Label: string(p.Split) + " regret", Scale: plots.Log10},
-		Legend: plots.Legend{Hollow: "the table lacks some seeds' cells"},
+		Legend: plots.Legend{Hollow: map[bool]string{true: "the table lacks some seeds' cells"}[p.Seeds > 1]},
 	}
 	last := 0
 	for _, name := range rows {
@@ -153,13 +154,12 @@ func (p Figure2Params) curve(f found) []plots.Series {
 			piece = whole
 			continue
 		}
-		values := make([]float64, 0, len(known))
-		for _, seed := range slices.Sorted(maps.Keys(known)) {
-			values = append(values, known[seed])
-		}
+		values := study.Map(slices.Sorted(maps.Keys(known)), func(seed int) float64 { return known[seed] })
 		y, lo, hi := p.band(values)
 		piece.X, piece.Y = append(piece.X, float64(epoch)), append(piece.Y, max(y, regretFloor))
-		piece.Lo, piece.Hi = append(piece.Lo, max(lo, regretFloor)), append(piece.Hi, max(hi, regretFloor))
+		if p.Seeds > 1 { // one has no band
+			piece.Lo, piece.Hi = append(piece.Lo, max(lo, regretFloor)), append(piece.Hi, max(hi, regretFloor))
+		}
 		piece.Hollow = append(piece.Hollow, len(known) < p.Seeds)
 	}
 	if len(piece.X) > 0 || len(pieces) == 0 { // an empty one is listed as not run
