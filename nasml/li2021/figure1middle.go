@@ -120,8 +120,8 @@ func judgeFigure1Middle(r *figure1Middle) (claims []runs.Claim) {
 	}
 	for _, f := range rows {
 		if d, ok := f.deviation(r.Confidence); ok {
-			claims = append(claims,
-				deviationClaims(r.Claim, f.short()+", entropy of operations", d, 0.05, !r.Params.reduced())...)
+			claims = append(claims, deviationClaims(r.Claim, f.short()+", entropy of operations", d, 0.05,
+				"our choice, as the published curve is one search", !r.Params.reduced())...)
 		}
 	}
 	return claims

@@ -284,8 +284,8 @@ func judgeFigure2(r *figure2) (claims []runs.Claim) {
 	}
 	for _, f := range rows {
 		if d, ok := p.deviation(f); ok {
-			claims = append(claims,
-				deviationClaims(r.Claim, f.short()+", test regret", d, publishedBand(f), !p.reduced())...)
+			claims = append(claims, deviationClaims(r.Claim, f.short()+", test regret", d, publishedBand(f),
+				"the published spread", !p.reduced())...)
 		}
 	}
 	for _, g := range r.Part("spread") {
@@ -392,11 +392,10 @@ func publishedBand(f found) (band float64) {
 	return band
 }
 
-// deviationClaims are the mean and the largest distance from a published curve; with judge the mean must lie within the
-// published band.
-func deviationClaims(
-	claim func(format string, args ...any) lab.Claim, what string, d verdict.Distance, tolerance float64, judge bool,
-) []runs.Claim {
+// deviationClaims are the mean and the largest distance from a published curve. With judge the mean must lie within a
+// tolerance, which is named.
+func deviationClaims(claim func(format string, args ...any) lab.Claim, what string, d verdict.Distance,
+	tolerance float64, named string, judge bool) []runs.Claim {
 	claims := []runs.Claim{
 		claim("own: %s: mean distance from the published curve", what).Claim,
 		claim("own: %s: largest distance from the published curve", what).Claim,
@@ -411,7 +410,7 @@ func deviationClaims(
 		c.Note = fmt.Sprintf("over %d epochs that both have; not judged: another setting than the paper's", d.Points)
 		if judge && i == 0 {
 			*c = verdict.Exactly(*c, x, 0, tolerance)
-			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is the published spread", d.Points)
+			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is %s", d.Points, named)
 		} else if judge {
 			c.Note = fmt.Sprintf("at epoch %.0f; not judged", d.At)
 		}
