@@ -94,11 +94,15 @@ func partPanel(rows []found, part string, confidence float64) plots.Panel {
 	return panel
 }
 
-// deviation is the distance from the published curve, if there are both.
-func (f found) deviation(confidence float64) (d verdict.Distance, ok bool) {
+// entropyClaims are the distances of the entropy of operations from the published curve, if there is one.
+func (f found) entropyClaims(claim func(format string, args ...any) lab.Claim, judge bool) []runs.Claim {
 	_, theirs := f.publishedEntropy(f.settings.Epochs)
-	ours := f.entropies("operations", confidence) // from the same epoch on, 0
-	return verdict.CurveDistance(ours.X, ours.Y, theirs), len(theirs) > 0 && len(ours.X) > 0
+	ours := f.entropies("operations", 0.95) // from the same epoch on, 0
+	if len(theirs) == 0 {
+		return nil
+	}
+	return deviationClaims(claim, f.short()+", entropy of operations", verdict.CurveDistance(ours.X, ours.Y, theirs),
+		0.05, "our choice, as the published curve is one search", judge)
 }
 
 // judgeFigure1Middle judges every space and every part of θ; the paper has operations on the first. The distance from
@@ -119,10 +123,7 @@ func judgeFigure1Middle(r *figure1Middle) (claims []runs.Claim) {
 		}
 	}
 	for _, f := range rows {
-		if d, ok := f.deviation(r.Confidence); ok {
-			claims = append(claims, deviationClaims(r.Claim, f.short()+", entropy of operations", d, 0.05,
-				"our choice, as the published curve is one search", !r.Params.reduced())...)
-		}
+		claims = append(claims, f.entropyClaims(r.Claim, !r.Params.reduced())...)
 	}
 	return claims
 }

@@ -58,6 +58,16 @@ func TestRows(t *testing.T) {
 	w := row("darts/erm@darts")
 	require.Equal(t, []string{"darts", "erm", "darts"}, []string{w.method(), w.variant(), w.space()})
 	require.Equal(t, "DARTS (ERM), DARTS' space", w.named())
+	for w, published := range map[row]row{
+		"gaea-pc-darts/uncleared@1shot1-s2":        "gaea-pc-darts@1shot1-s2",
+		"gaea-pc-darts/cleared@1shot1-s2":          "gaea-pc-darts@1shot1-s2",
+		"gaea-pc-darts/uncleared-warmup@1shot1-s2": "gaea-pc-darts/uncleared-warmup@1shot1-s2", // was not plotted
+		"pc-darts/erm@1shot1-s1":                   "pc-darts/erm@1shot1-s1",
+		"gaea-pc-darts/uncleared@darts":            "gaea-pc-darts/uncleared@darts", // whose program clears
+		"gaea-darts@nasbench201":                   "gaea-darts",
+	} {
+		require.Equal(t, published, w.published())
+	}
 	require.Equal(t, row("gaea-darts/erm@darts"), w.on("gaea-darts/erm"))
 	require.NoError(t, w.check())
 	require.ErrorContains(t, row("darts/benchmark@darts").check(), "must be METHOD")

@@ -42,11 +42,10 @@ var UnclearedQuick = UnclearedParams{
 // UnclearedPaper has the paper's searches on all spaces. It was not run.
 var UnclearedPaper = lab.With(UnclearedQuick, func(p *UnclearedParams) { p.OneShotParams = paperOneShot })
 
-// UnclearedLarge is --scale large: all rows on the first space, searched as in Figure2Large. Two rows, "cleared" and
-// "as-paper", are searches that Figure2Large has; those of the other four were not run.
+// UnclearedLarge is --scale large: the first pair on the first space, searched as in Figure2Large, which has "cleared".
 var UnclearedLarge = lab.With(UnclearedQuick, func(p *UnclearedParams) {
 	p.OneShotParams = largeOneShot
-	p.Spaces = p.Spaces[:1]
+	p.Spaces, p.Cleared, p.Uncleared = p.Spaces[:1], p.Cleared[:1], p.Uncleared[:1]
 })
 
 // Uncleared searches both ways and looks up what is found.
@@ -94,6 +93,7 @@ func drawUncleared(r *uncleared, f *lab.Picture) {
 			partPanel(pair[:], "operations", r.Confidence), partPanel(pair[:], "inputs", r.Confidence),
 			two.panel(all, space, rows),
 		}
+		row[0].Series = append(row[0].Series, pair[1].paperEntropy(pair[1].settings.Epochs)...)
 		for i := range row[2].Series {
 			row[2].Series[i].Lo, row[2].Series[i].Hi = nil, nil
 		}
@@ -123,6 +123,11 @@ func judgeUncleared(r *uncleared) (claims []runs.Claim) {
 	for _, pair := range unclearedPairs(r) {
 		for _, part := range oneShotParts {
 			claims = append(claims, judgeLastEntropy(r, pair[0], pair[1], part))
+		}
+		for _, f := range pair {
+			if !r.Params.reduced() {
+				claims = append(claims, f.entropyClaims(r.Claim, true)...)
+			}
 		}
 		claims = append(claims, judgeMeanRegret(r, pair[0], pair[1]))
 		if differInTheGradient(pair) {
