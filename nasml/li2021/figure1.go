@@ -30,8 +30,8 @@ type Figure1Params struct {
 // points less by discretisation.
 var Figure1Quick = Figure1Params{SearchParams: quickSearch, Rows: []string{"darts", "gaea-darts"}}
 
-// Figure1Paper has the settings of Appendix C.3 and, like the published curves, 50 epochs and one seed. Shipped
-// are the searches of Figure4Paper, of the 25 epochs of Appendix C.3.
+// Figure1Paper has the settings of Appendix C.3 and, like the published curves, 50 epochs and one seed. The
+// searches of Figure4Paper are shipped; they have the 25 epochs of Appendix C.3.
 var Figure1Paper = lab.With(Figure1Quick, func(p *Figure1Params) {
 	p.SearchParams = paperSearch
 	p.Epochs, p.Seeds = 50, 1
@@ -123,18 +123,6 @@ func sayEntropies(r *figure1, f *lab.Picture) {
 	if slices.ContainsFunc(rows, func(f found) bool { return len(f.column("stationarity", 0)) > 0 }) {
 		f.Say("%s", instrumentCaption)
 	}
-}
-
-// published is the row that has a published entropy: that of GAEA on NAS-Bench-1Shot1 is of a program that does not
-// clear gradients, so both ways of searching have it.
-func (w row) published() row {
-	switch _, oneShot := supernet.OneShots[w.space()]; {
-	case w.space() == supernet.NASBench201.Name:
-		return row(w.search())
-	case oneShot && (w.variant() == "cleared" || w.variant() == "uncleared"):
-		return w.on(w.method())
-	}
-	return w
 }
 
 // publishedEntropy is the paper's curve of a row and its epochs, up to a number of epochs. On synthetic images there is

@@ -392,10 +392,10 @@ func publishedBand(f found) (band float64) {
 	return band
 }
 
-// deviationClaims are the mean and the largest distance from a published curve. With judge the mean must lie within a
-// tolerance, which is named.
+// deviationClaims are the mean and the largest distance from a published curve. If judge is set, the mean must lie
+// within tolerance; the note says where that is from.
 func deviationClaims(claim func(format string, args ...any) lab.Claim, what string, d verdict.Distance,
-	tolerance float64, named string, judge bool) []runs.Claim {
+	tolerance float64, origin string, judge bool) []runs.Claim {
 	claims := []runs.Claim{
 		claim("own: %s: mean distance from the published curve", what).Claim,
 		claim("own: %s: largest distance from the published curve", what).Claim,
@@ -410,7 +410,7 @@ func deviationClaims(claim func(format string, args ...any) lab.Claim, what stri
 		c.Note = fmt.Sprintf("over %d epochs that both have; not judged: another setting than the paper's", d.Points)
 		if judge && i == 0 {
 			*c = verdict.Exactly(*c, x, 0, tolerance)
-			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is %s", d.Points, named)
+			c.Note = fmt.Sprintf("over %d epochs that both have; the tolerance is %s", d.Points, origin)
 		} else if judge {
 			c.Note = fmt.Sprintf("at epoch %.0f; not judged", d.At)
 		}

@@ -2,6 +2,7 @@ package li2021
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,7 @@ func TestPublishedSearchLosesEntropyAsIfNotCleared(t *testing.T) {
 	require.True(t, ok)
 	published := publishedCurves().Entropy["gaea-pc-darts@1shot1-s1"]
 	require.InDelta(t, 3.44, (published[0]-published[1])/gaea.lostFirst("operations")[0], 0.01)
+	below := func(x float64) bool { return x < 0.62 }
+	require.Equal(t, 10, slices.IndexFunc(published, below))
+	require.Equal(t, 19, slices.IndexFunc(gaea.records[0].Series["entropy"], below))
 }

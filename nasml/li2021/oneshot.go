@@ -32,8 +32,7 @@ var quickOneShot = OneShotParams{
 	Spaces:       []string{"1shot1-s1", "1shot1-s2", "1shot1-s3"},
 }
 
-// paperOneShot is the paper's setting: four searches of 50 epochs, all images. Of it, shippedOneShot was
-// run.
+// paperOneShot is the paper's setting: four searches of 50 epochs, all images. Only shippedOneShot was run.
 var paperOneShot = OneShotParams{
 	SearchParams: SearchParams{Preset: "paper", Data: data.CIFAR10, Seeds: 4, Confidence: 0.95},
 	Spaces:       quickOneShot.Spaces,

@@ -147,6 +147,18 @@ func (w row) on(search string) row {
 	return row(search + "@" + w.space())
 }
 
+// published is the row whose published entropy w is compared with. The curve of GAEA on NAS-Bench-1Shot1 is of a
+// program that does not clear gradients; searches that clear them and those that do not are both compared with it.
+func (w row) published() row {
+	switch _, oneShot := supernet.OneShots[w.space()]; {
+	case w.space() == supernet.NASBench201.Name:
+		return row(w.search())
+	case oneShot && (w.variant() == "cleared" || w.variant() == "uncleared"):
+		return w.on(w.method())
+	}
+	return w
+}
+
 func (w row) title() string {
 	title := cmp.Or(search.Methods[w.method()].Title, w.method())
 	step, varied := stepVariants[w.variant()]
