@@ -7,7 +7,6 @@ import (
 
 	"github.com/nasml/lab/nasml/catalog"
 	"github.com/nasml/lab/nasml/lab"
-	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/plots"
@@ -96,13 +95,11 @@ func partPanel(rows []found, part string, confidence float64) plots.Panel {
 
 // entropyClaims are the distances of the entropy of operations from the published curve, if there is one.
 func (f found) entropyClaims(claim func(format string, args ...any) lab.Claim, judge bool) []runs.Claim {
-	_, theirs := f.publishedEntropy(f.settings.Epochs)
-	if len(theirs) == 0 {
+	if _, theirs := f.publishedEntropy(f.settings.Epochs); len(theirs) == 0 {
 		return nil
 	}
-	ours := f.entropies("operations", 0.95) // whose means count, not their intervals; also from epoch 0 on
-	return deviationClaims(claim, f.short()+", entropy of operations", verdict.CurveDistance(ours.X, ours.Y, theirs),
-		0.05, "chosen by nasml: the published curve is a single search", judge)
+	return deviationClaims(claim, f.short()+", entropy of operations", f.distance(), 0.05,
+		"chosen by nasml: the published curve is a single search", judge)
 }
 
 // judgeFigure1Middle judges every space and every part of θ; the paper has operations on the first. The distance from

@@ -132,7 +132,7 @@ func (p Figure2Params) panel(all []found, space string, rows []string) plots.Pan
 		panel.Series = append(panel.Series, p.curve(f)...)
 		last = max(last, f.settings.Epochs)
 	}
-	panel.Series = append(panel.Series, p.published(space, last)...)
+	panel.Series = append(panel.Series, p.published(space, rows, last)...)
 	return panel
 }
 
@@ -184,17 +184,20 @@ func (p Figure2Params) band(values []float64) (y, lo, hi float64) {
 	return y, lo, hi
 }
 
-// published are the paper's means up to an epoch, and the dashed line.
-func (p Figure2Params) published(space string, last int) []plots.Series {
+// published are the paper's means of rows up to an epoch, and the dashed line.
+func (p Figure2Params) published(space string, rows []string, last int) []plots.Series {
 	if p.Split != data.Test {
 		return nil
 	}
 	curves := publishedOneShotCurves()
 	var out []plots.Series
-	for _, name := range p.Rows {
-		if c, ok := curves.Regret[space][name]; ok {
+	drawn := map[string]bool{}
+	for _, name := range rows {
+		name = oneShotRow(name, space).published().search()
+		if c, ok := curves.Regret[space][name]; ok && !drawn[name] {
 			out = append(out, publishedSeries("the paper's "+row(name).title(), c.Mean, last))
 		}
+		drawn[name] = true
 	}
 	if y, ok := curves.Before[space]; ok {
 		out = append(out, plots.HLine("best of Zela+ 2020", y))
@@ -240,7 +243,7 @@ func (p Figure2Params) deviation(f found) (d verdict.Distance, ok bool) {
 }
 
 func (f found) publishedRegret() regretCurve {
-	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.search()]
+	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.published().search()]
 }
 
 // meanRegrets are the mean regrets of each search over the epochs, from the first, whose cell is in the table; searches

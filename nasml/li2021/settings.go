@@ -147,7 +147,7 @@ func (w row) on(search string) row {
 	return row(search + "@" + w.space())
 }
 
-// published is the row whose published entropy w is compared with. The curve of GAEA on NAS-Bench-1Shot1 is of a
+// published is the row whose published curves w is compared with. Those of GAEA on NAS-Bench-1Shot1 are of a
 // program that does not clear gradients; searches that clear them and those that do not are both compared with it.
 func (w row) published() row {
 	switch _, oneShot := supernet.OneShots[w.space()]; {
