@@ -184,22 +184,21 @@ func (p Figure2Params) band(values []float64) (y, lo, hi float64) {
 	return y, lo, hi
 }
 
-// published are the paper's means of rows up to an epoch, and the dashed line.
+// published are the paper's means of rows up to an epoch, each once, and the dashed line.
 func (p Figure2Params) published(space string, rows []string, last int) []plots.Series {
 	if p.Split != data.Test {
 		return nil
 	}
-	curves := publishedOneShotCurves()
 	var out []plots.Series
-	drawn := map[string]bool{}
 	for _, name := range rows {
-		name = oneShotRow(name, space).published().search()
-		if c, ok := curves.Regret[space][name]; ok && !drawn[name] {
-			out = append(out, publishedSeries("the paper's "+row(name).title(), c.Mean, last))
+		w := oneShotRow(name, space)
+		s := publishedSeries("the paper's "+w.published().title(), w.publishedRegret().Mean, last)
+		drawn := slices.ContainsFunc(out, func(other plots.Series) bool { return other.Label == s.Label })
+		if len(s.X) > 0 && !drawn {
+			out = append(out, s)
 		}
-		drawn[name] = true
 	}
-	if y, ok := curves.Before[space]; ok {
+	if y, ok := publishedOneShotCurves().Before[space]; ok {
 		out = append(out, plots.HLine("best of Zela+ 2020", y))
 	}
 	return out
@@ -231,7 +230,7 @@ func noTable(rows []found) bool {
 // deviation is the distance from the published curve at the epochs that both have, if they are comparable.
 func (p Figure2Params) deviation(f found) (d verdict.Distance, ok bool) {
 	var x, y, theirs []float64
-	published := f.publishedRegret().Mean // from epoch 1 on
+	published := f.row.publishedRegret().Mean // from epoch 1 on
 	for _, piece := range p.curve(f) {
 		for i, epoch := range piece.X {
 			if epoch >= 1 && int(epoch) <= len(published) {
@@ -242,8 +241,8 @@ func (p Figure2Params) deviation(f found) (d verdict.Distance, ok bool) {
 	return verdict.CurveDistance(x, y, theirs), published != nil && p.Split == data.Test && !f.isBound()
 }
 
-func (f found) publishedRegret() regretCurve {
-	return publishedOneShotCurves().Regret[f.oneShot.Name][f.row.published().search()]
+func (w row) publishedRegret() regretCurve {
+	return publishedOneShotCurves().Regret[w.space()][w.published().search()]
 }
 
 // meanRegrets are the mean regrets of each search over the epochs, from the first, whose cell is in the table; searches
@@ -332,7 +331,7 @@ func (p publishedSpread) judge(r *figure2, space supernet.OneShot, found *runs.R
 func judgeBetter(r *figure2, base, gaea found) runs.Claim {
 	c := r.Claim("[LI049] %s: %s finds better architectures on average than %s, test regret",
 		spaceTitle(base.settings.Space), gaea.row.title(), base.row.title()).
-		Says(mean(gaea.publishedRegret().Mean) - mean(base.publishedRegret().Mean)).
+		Says(mean(gaea.row.publishedRegret().Mean) - mean(base.row.publishedRegret().Mean)).
 		Noting("ours is the difference of the means over the epochs whose cell the table has; only its sign is judged").
 		Family(len(r.Params.Spaces))
 	if noTable(r.Part(searchPart).Trials()) {
@@ -388,7 +387,7 @@ func judgeBestBefore(r *figure2, space, best string) runs.Claim {
 
 // publishedBand is the mean over epochs of the published standard deviation of a search.
 func publishedBand(f found) (band float64) {
-	c := f.publishedRegret()
+	c := f.row.publishedRegret()
 	for i := range c.Mean {
 		band += (c.Hi[i] - c.Lo[i]) / 2 / float64(len(c.Mean))
 	}

@@ -253,3 +253,13 @@ func TestOneShotPresets(t *testing.T) {
 	require.Equal(t, 10, code.Bilevel.Warmup)
 	require.Equal(t, search.OuterTwice, code.Running)
 }
+
+// Searches that clear gradients and those that do not have one published regret, drawn once.
+func TestPublishedRegretIsDrawnOnce(t *testing.T) {
+	rows := []string{"gaea-pc-darts/cleared", "pc-darts", "gaea-pc-darts/uncleared", "gaea-pc-darts/as-code"}
+	var labels []string
+	for _, s := range Figure2Quick.published("1shot1-s1", rows, 20) {
+		labels = append(labels, s.Label)
+	}
+	require.Equal(t, []string{"the paper's GAEA PC-DARTS", "the paper's PC-DARTS", "best of Zela+ 2020"}, labels)
+}
