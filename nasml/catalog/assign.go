@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nasml/lab/internal/files"
@@ -214,10 +215,9 @@ func nearFields(t reflect.Type, path string) []string {
 		names = append(names, f.Name)
 	}
 	near := misspelt(path, names)
-	if len(near) == 0 || edits(strings.ToLower(path), strings.ToLower(near[0])) > 1 {
-		if alike := alikeNames(path, names); len(alike) > 0 {
-			near = alike
-		}
+	if alike := alikeNames(path, names); len(alike) > 0 &&
+		(len(near) == 0 || edits(strings.ToLower(path), strings.ToLower(near[0])) > 1) {
+		near = alike
 	}
 	for i, name := range near {
 		near[i] = before + name
@@ -308,12 +308,12 @@ type Field struct {
 // Scales are the names of the entry's scales, quick and paper first.
 func (e Entry) Scales() []string { return e.scales }
 
-// AllSettings are those that results may be stored at: every scale, then what else is shipped.
+// AllSettings are those that results may be stored at, each once: every scale, then what else is shipped.
 func (e Entry) AllSettings() (all []Setting) {
 	for _, scale := range e.scales {
 		all = append(all, Setting{Scale: scale})
 	}
-	return append(all, e.Shipped...)
+	return append(all, slices.DeleteFunc(slices.Clone(e.Shipped), func(s Setting) bool { return len(s.Set) == 0 })...)
 }
 
 // Params are the entry's parameters at a scale with single ones set by

@@ -277,6 +277,14 @@ func TestScaleOfParameters(t *testing.T) {
 	require.Empty(t, ScaleOf(struct{ Widths []int }{[]int{4096}}), "parameters of another entry")
 }
 
+func TestAllSettingsNamesEachOnce(t *testing.T) {
+	e := register(t, echo)
+	part := Setting{Scale: Paper, Set: []string{"Widths=64"}}
+	e.Shipped = []Setting{{Scale: Paper}, part}
+	require.Equal(t, []Setting{{Scale: Quick}, {Scale: Paper}, part}, e.AllSettings())
+	require.Len(t, e.Shipped, 2, "is as it was")
+}
+
 type settings struct {
 	Rate  float64 // of a step
 	Inner struct{ Clip float64 }

@@ -371,8 +371,8 @@ func (p TrainParams) caption(x *examples, images string) string {
 	if err != nil {
 		return err.Error() // which the rules would have said
 	}
-	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %d epochs, %s",
-		images, s.Channels, s.Cells, s.Image, s.Image, s.Batch, s.Epochs, study.Counted(p.Seeds, "seed"))
+	text := fmt.Sprintf("Trainings on %s: $C$ = %d, $L$ = %d, %d×%d pixels, batch %d, %s, %s", images, s.Channels,
+		s.Cells, s.Image, s.Image, s.Batch, study.Counted(s.Epochs, "epoch"), study.Counted(p.Seeds, "seed"))
 	if x.synthetic {
 		text += "; SYNTHETIC DATA, not the paper's"
 	}

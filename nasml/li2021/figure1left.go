@@ -84,9 +84,9 @@ func drawFigure1Left(r *figure1, f *lab.Picture) {
 // supernet with θ and discretised, share of skip connections of the normal cell, and the instruments if they were read.
 func leftPanels(r *figure1) (panels [][]plots.Panel) {
 	for _, rows := range bySpace(r) {
-		panels = append(panels,
-			[]plots.Panel{entropiesPanel(r, rows), edgePanel(r, rows)},
-			[]plots.Panel{auditPanel(r, rows), skipPanel(r, rows)})
+		curves := []plots.Panel{entropiesPanel(r, rows), edgePanel(r, rows), auditPanel(r, rows), skipPanel(r, rows)}
+		curves = slices.DeleteFunc(curves, func(p plots.Panel) bool { return len(p.Series) == 0 }) // no edge weights
+		panels = slices.AppendSeq(panels, slices.Chunk(curves, 2))
 		if read := r.Params.instrumentPanels(rows); len(read) > 0 {
 			panels = append(panels, read)
 		}

@@ -373,10 +373,7 @@ var Instruments = lab.Declare(lab.Entry[Figure1Params, found]{
 // edges as wide as θ. Edges whose largest weight is on the operation that is best alone are highlighted.
 func drawInstruments(r *figure1, f *lab.Picture) {
 	f.Style.Aspect = 0.5 // of which a page holds three rows, and the cells
-	curves := slices.DeleteFunc(slices.Concat(leftPanels(r)...), func(p plots.Panel) bool {
-		return len(p.Series) == 0 // such as the entropy of edges that have no weights
-	})
-	for panels := range slices.Chunk(curves, 3) {
+	for panels := range slices.Chunk(slices.Concat(leftPanels(r)...), 3) {
 		f.Row(panels...)
 	}
 	rows := searched(r.Groups)

@@ -34,6 +34,9 @@ func TestInstrumentsOnTwoSpaces(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, left.Figure().Validate())
 	require.Len(t, left.Figure().Panels, 3)
+	for _, panel := range slices.Concat(left.Figure().Panels...) {
+		require.NotEmpty(t, panel.Series, "edges of GAEA DARTS have no weights, and no panel")
+	}
 
 	for i, cells := range []int{1, 2} {
 		a, err := Animation(r, p.Rows[i], 0)
