@@ -313,7 +313,9 @@ func (e Entry) AllSettings() (all []Setting) {
 	for _, scale := range e.scales {
 		all = append(all, Setting{Scale: scale})
 	}
-	return append(all, slices.DeleteFunc(slices.Clone(e.Shipped), func(s Setting) bool { return len(s.Set) == 0 })...)
+	return append(all, slices.DeleteFunc(slices.Clone(e.Shipped), func(s Setting) bool {
+		return len(s.Set) == 0 && slices.Contains(e.scales, s.Scale)
+	})...)
 }
 
 // Params are the entry's parameters at a scale with single ones set by

@@ -280,9 +280,10 @@ func TestScaleOfParameters(t *testing.T) {
 func TestAllSettingsNamesEachOnce(t *testing.T) {
 	e := register(t, echo)
 	part := Setting{Scale: Paper, Set: []string{"Widths=64"}}
-	e.Shipped = []Setting{{Scale: Paper}, part}
-	require.Equal(t, []Setting{{Scale: Quick}, {Scale: Paper}, part}, e.AllSettings())
-	require.Len(t, e.Shipped, 2, "is as it was")
+	unknown := Setting{Scale: "papr"} // whoever reads it says so
+	e.Shipped = []Setting{{Scale: Paper}, part, unknown}
+	require.Equal(t, []Setting{{Scale: Quick}, {Scale: Paper}, part, unknown}, e.AllSettings())
+	require.Len(t, e.Shipped, 3, "is as it was")
 }
 
 type settings struct {

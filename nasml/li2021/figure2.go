@@ -193,8 +193,7 @@ func (p Figure2Params) published(space string, rows []string, last int) []plots.
 	for _, name := range rows {
 		w := oneShotRow(name, space)
 		s := publishedSeries("the paper's "+w.published().title(), w.publishedRegret().Mean, last)
-		drawn := slices.ContainsFunc(out, func(other plots.Series) bool { return other.Label == s.Label })
-		if len(s.X) > 0 && !drawn {
+		if len(s.X) > 0 && !slices.ContainsFunc(out, func(o plots.Series) bool { return o.Label == s.Label }) {
 			out = append(out, s)
 		}
 	}

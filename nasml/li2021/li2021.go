@@ -261,8 +261,7 @@ func searchCaption(p SearchParams, all []found, params any) string {
 		if all[0].oneShot.Name != "" {
 			cells = "%d cells"
 		}
-		parts = append(parts, fmt.Sprintf("Searches on %s: $C$ = %d, "+cells+", %d×%d pixels, batch %d, %s, "+
-			"%s; %s.",
+		parts = append(parts, fmt.Sprintf("Searches on %s: $C$ = %d, "+cells+", %d×%d pixels, batch %d, %s, %s; %s.",
 			p.searchedOn(), s.Channels, s.Cells, s.Image, s.Image, s.Batch, study.Counted(s.Epochs, "epoch"),
 			study.Counted(p.Seeds, "seed"), settingNote(p.Data, p.Preset, params)))
 	}
