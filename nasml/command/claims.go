@@ -32,7 +32,7 @@ Nothing is computed. Verdicts are
 
   holds, does not hold   at the paper's scale
   inconclusive           the confidence interval contains the threshold, or a part was not run
-  reduced                shown at a smaller size than the paper's, with what it says there
+  reduced                shown at a smaller size than the paper's or on a stand-in, with what it says there
   not run                a check exists, its trials do not
   error in the paper     the statement is wrong as printed: see notebooks/guide/findings.md
   not judged             no check exists, and the row says why

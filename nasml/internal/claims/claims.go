@@ -36,7 +36,7 @@ type Row struct {
 	// Entries are those of the catalog that judge it. One that the catalog lacks will judge it once it is there.
 	Entries []string
 	// Why says why no entry judges it, or, after "reduced:", why entries judge no more
-	// than a small case of it; empty where they judge it as it is.
+	// than a stand-in for it; empty where they judge it as it is.
 	Why string
 }
 
@@ -47,7 +47,7 @@ var header = []string{"id", "paper", "where", "claim", "value", "entries", "why"
 
 // Reasons are the words before the colon of a Why: what is no claim, what is said as
 // background, what cannot be tested here, definitions that a test of the code holds,
-// whose folder and name follow, and what is judged on a small case only.
+// whose folder and name follow, and what is judged on a stand-in only.
 var Reasons = []string{"no claim", "background", "not testable here", testReason, reducedReason}
 
 const testReason, reducedReason = "test", "reduced"
@@ -133,7 +133,7 @@ const (
 	Holds        Verdict = "holds"
 	Fails        Verdict = "does not hold"
 	Inconclusive Verdict = "inconclusive" // the interval contains the threshold, or a part was not run
-	Reduced      Verdict = "reduced"      // judged, but at least in part at a smaller size than the paper's
+	Reduced      Verdict = "reduced"      // judged, but in part at a smaller size than the paper's or on a stand-in
 	NotRun       Verdict = "not run"      // a check exists, its trials do not
 	PaperError   Verdict = "error in the paper"
 	NotJudged    Verdict = "not judged" // no check exists: Line.Reason says why

@@ -226,8 +226,8 @@ const Thumbnails = "thumbnails"
 
 // verdictsLine says what the words of the claims column mean.
 const verdictsLine = "Verdicts come from the shipped results. A claim that was tested at a smaller size than the " +
-	"paper's is *reduced*; an interval that contains the threshold is *inconclusive*; a statement that is wrong as " +
-	"printed is an *error in the paper*"
+	"paper's, or on a stand-in, is *reduced*; an interval that contains the threshold is *inconclusive*; a statement " +
+	"that is wrong as printed is an *error in the paper*"
 
 // Index is the notebook that JupyterLab opens first: picture, title, verdicts, cost and a link for every item. It has
 // no code.
