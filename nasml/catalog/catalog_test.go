@@ -280,7 +280,7 @@ func TestScaleOfParameters(t *testing.T) {
 func TestAllSettingsNamesEachOnce(t *testing.T) {
 	e := register(t, echo)
 	part := Setting{Scale: Paper, Set: []string{"Widths=64"}}
-	unknown := Setting{Scale: "papr"} // what reads it says so
+	unknown := Setting{Scale: "papr"} // kept: its readers report it
 	e.Shipped = []Setting{{Scale: Paper}, part, unknown}
 	require.Equal(t, []Setting{{Scale: Quick}, {Scale: Paper}, part, unknown}, e.AllSettings())
 	require.Len(t, e.Shipped, 3, "is as it was")

@@ -133,7 +133,7 @@ const (
 	Holds        Verdict = "holds"
 	Fails        Verdict = "does not hold"
 	Inconclusive Verdict = "inconclusive" // the interval contains the threshold, or a part was not run
-	Reduced      Verdict = "reduced"      // judged, but in part at a smaller size than the paper's or on a stand-in
+	Reduced      Verdict = "reduced"      // judged, at least in part, at a smaller size or on a stand-in
 	NotRun       Verdict = "not run"      // a check exists, its trials do not
 	PaperError   Verdict = "error in the paper"
 	NotJudged    Verdict = "not judged" // no check exists: Line.Reason says why
