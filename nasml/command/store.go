@@ -250,12 +250,17 @@ func (*cacheClear) Run(c console, cache *programs.Cache) error {
 type storeAccept struct {
 	Kind    []string      `arg:"" complete:"none" optional:"" help:"Kinds of trials, such as li2021/search (default: all whose source is not accepted)."`
 	Longest time.Duration `help:"Longest time that a trial may have taken to be computed again." default:"5m"`
-	Unshown bool          `help:"Accept kinds of which no trial is shipped, so that nothing can be compared."`
+	Unshown bool          `help:"Accept kinds of which nothing can be compared: no trial is shipped, or only those of machines of another kind."`
 	DryRun  bool          `help:"Only say what would be computed."`
 }
 
 var errMoved = errors.New(
 	"not accepted: the source computes other numbers, so its trials are recomputed under a new version")
+
+var errElsewhere = errors.New(
+	"not accepted: these trials ran on a machine of another kind, or one that their records do not name, and " +
+		"training magnifies how it rounds: compare the source before the change with this one on one machine, as " +
+		"CONTRIBUTING.md says, and give --unshown")
 
 // Run recomputes shipped trials of changed code and accepts the code if the numbers agree.
 func (v *storeAccept) Run(ctx context.Context, c console, s *site) error {
@@ -323,12 +328,15 @@ func (v *storeAccept) one(ctx context.Context, c console, k *code.Kind, shipped 
 	for _, d := range moved {
 		_, _ = fmt.Fprintf(c.Out, "  %v\n", d)
 	}
-	if len(moved) > 0 {
-		return errMoved
-	}
 	switch {
+	case slices.ContainsFunc(moved, accept.Difference.Counts):
+		return errMoved
+	case len(moved) > 0 && !v.Unshown:
+		return errElsewhere
 	case len(picked) == 0:
 		_, _ = fmt.Fprintln(c.Out, "  accepted: no trial is shipped that could show a difference")
+	case len(moved) > 0:
+		_, _ = fmt.Fprintln(c.Out, "  accepted, although these numbers show nothing")
 	case largest == 0:
 		_, _ = fmt.Fprintln(c.Out, "  accepted: all numbers are the same bit for bit")
 	default:

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -292,7 +291,7 @@ func (j *Job) encode(i int, result Result, use Use) ([]byte, error) {
 		Key: j.keys[i], Trial: j.Trials[i], Scale: j.scale,
 		Values: result.Values, Series: result.Series,
 		Backend: j.Backend, Device: j.Device,
-		Host:     Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Host:     thisHost(),
 		Versions: j.versions(),
 		Started:  j.started(), Seconds: j.seconds(), Use: use,
 		Batch: len(j.Trials), Resumed: j.before.Resumed,

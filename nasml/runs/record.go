@@ -7,8 +7,10 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -50,9 +52,29 @@ func RNG(seed uint64, parts ...string) *rand.Rand { return trial.RNG(seed, parts
 
 // Host is the kind of machine that computed a record.
 type Host struct {
-	OS   string `json:"os"`
-	Arch string `json:"arch"`
-	CPUs int    `json:"cpus"`
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+	CPUs      int    `json:"cpus"`
+	Processor string `json:"processor,omitempty"` // see [processorOf]; older records do not say
+}
+
+// thisHost is this machine.
+var thisHost = sync.OnceValue(func() Host {
+	text, _ := os.ReadFile("/proc/cpuinfo") // absent where the system is not Linux
+	return Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Processor: processorOf(string(text))}
+})
+
+var processorLine = regexp.MustCompile(
+	`(?m)^(?:vendor_id|cpu family|model|CPU implementer|CPU architecture|CPU part)\s*: *(.+)$`)
+
+// processorOf is vendor, family and model, by which compilers know a processor: "AuthenticAMD 25 17".
+func processorOf(cpuinfo string) string {
+	core, _, _ := strings.Cut(cpuinfo, "\n\n")
+	var facts []string
+	for _, found := range processorLine.FindAllStringSubmatch(core, -1) {
+		facts = append(facts, found[1])
+	}
+	return strings.Join(facts, " ")
 }
 
 // encode seals the record with its sum and returns it as one line of JSON.

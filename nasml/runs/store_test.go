@@ -465,3 +465,11 @@ func TestGC(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, removed)
 }
+
+func TestProcessorOf(t *testing.T) {
+	require.Equal(t, "AuthenticAMD 25 17", processorOf("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n"+
+		"model\t\t: 17\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nvendor_id\t: AuthenticAMD\n"))
+	require.Equal(t, "0x41 8 0xd40", processorOf("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\n"+
+		"CPU variant\t: 0x1\nCPU part\t: 0xd40\n"))
+	require.Empty(t, processorOf(""))
+}

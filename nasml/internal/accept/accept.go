@@ -179,8 +179,13 @@ type Difference struct {
 	Old, New float64
 	Relative float64 // |new − old| by the largest of the series
 	Host     bool    // computed in float64 on the host
-	Missing  string  // why there is no new number; empty if there is one
+	// through XLA on a machine of another kind, or one that the record does not name: training magnifies how it rounds
+	Elsewhere bool
+	Missing   string // why there is no new number; empty if there is one
 }
+
+// Counts reports whether the source shows in the difference.
+func (d Difference) Counts() bool { return !d.Elsewhere || d.Missing != "" }
 
 func (d Difference) String() string {
 	what := fmt.Sprintf("%s, seed %d, %s", d.Trial.Figure, d.Trial.Seed, branch(d.Trial))
@@ -190,7 +195,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s was %v and is %v (relative difference %.2g)", what, d.Name, d.Old, d.New, d.Relative)
 }
 
-// Recompute recomputes trials and returns what moved, and the largest relative difference within the tolerance.
+// Recompute recomputes trials and returns what moved by more than the tolerance, and the largest relative difference.
 // progress gets what is computed.
 func Recompute(
 	ctx context.Context, trials []Trial, progress func(text string),
@@ -252,6 +257,7 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 		d.Missing = "it was not computed: its entry did not ask for it"
 		return []Difference{d}, 0
 	}
+	d.Elsewhere = !d.Host && (old.Host.Processor == "" || old.Host != now.Host || old.Backend != now.Backend)
 	for _, name := range names(old, now) {
 		if strings.HasPrefix(name, "seconds") || name == "looking" { // measured times, which are never reproduced
 			continue
@@ -262,31 +268,32 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 			moved = append(moved, d)
 			continue
 		}
-		scale := 0.0
-		for _, x := range a {
-			scale = max(scale, math.Abs(x))
-		}
-		worst := -1
-		if !d.Host {
-			scale = max(scale, rounding)
-		}
-		relative := func(i int) float64 { return math.Abs(b[i]-a[i]) / max(scale, math.SmallestNonzeroFloat64) }
-		for i := range a {
-			if a[i] != b[i] && (worst < 0 || relative(i) > relative(worst)) {
-				worst = i
-			}
-		}
-		if worst < 0 {
-			continue
-		}
-		largest = max(largest, relative(worst))
-		if d.Host || relative(worst) > Tolerance {
-			d.Missing, d.Name = "", fmt.Sprintf("%s[%d]", name, worst)
-			d.Old, d.New, d.Relative = a[worst], b[worst], relative(worst)
+		at, relative := worst(a, b, d.Host)
+		largest = max(largest, relative)
+		if relative > 0 && d.Host || relative > Tolerance {
+			d.Missing, d.Name = "", fmt.Sprintf("%s[%d]", name, at)
+			d.Old, d.New, d.Relative = a[at], b[at], relative
 			moved = append(moved, d)
 		}
 	}
 	return moved, largest
+}
+
+// worst is where two series differ most relative to the largest of the first, and by how much.
+func worst(a, b []float64, host bool) (at int, relative float64) {
+	scale := math.SmallestNonzeroFloat64
+	if !host {
+		scale = rounding
+	}
+	for _, x := range a {
+		scale = max(scale, math.Abs(x))
+	}
+	for i := range a {
+		if r := math.Abs(b[i]-a[i]) / scale; r > relative {
+			at, relative = i, r
+		}
+	}
+	return at, relative
 }
 
 // onHost reports whether a record was computed in float64 by Go, under any name that records have used.

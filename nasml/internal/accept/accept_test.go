@@ -59,6 +59,7 @@ func result(backend string, values map[string]float64, series map[string][]float
 	return &runs.Record{
 		Backend: backend,
 		Device:  "cpu",
+		Host:    runs.Host{Processor: "AuthenticAMD 25 17"},
 		Values:  values,
 		Series:  series,
 		Trial:   runs.Trial{Params: json.RawMessage("{}")},
@@ -69,13 +70,16 @@ func TestHostArithmeticHasToAgreeBitForBit(t *testing.T) {
 	values := map[string]float64{"x": 1}
 	moved, _ := compare(result("gonum", values, nil), result("host", values, nil))
 	require.Empty(t, moved)
-	moved, _ = compare(result("gonum", values, nil), result("host", map[string]float64{"x": 1 + 1e-15}, nil))
+	now := result("host", map[string]float64{"x": 1 + 1e-15}, nil)
+	now.Host.Processor = "GenuineIntel 6 143"
+	moved, _ = compare(result("gonum", values, nil), now)
 	require.Len(t, moved, 1)
+	require.True(t, moved[0].Counts())
 	require.Contains(t, moved[0].String(), "x[0] was 1 and is 1.00000")
 }
 
 func TestFloat32ThroughXLAHasATolerance(t *testing.T) {
-	old := result("xla", nil, map[string][]float64{"loss": {2, 1e-4}})
+	old := result("xla:cpu", nil, map[string][]float64{"loss": {2, 1e-4}})
 	moved, largest := compare(old, result("xla:cpu", nil, map[string][]float64{"loss": {2.002, 2e-4}}))
 	require.Empty(t, moved, "relative to the largest of the series")
 	require.InDelta(t, 1e-3, largest, 1e-6)
@@ -84,7 +88,28 @@ func TestFloat32ThroughXLAHasATolerance(t *testing.T) {
 	require.Empty(t, moved, "rounding")
 	moved, _ = compare(old, result("xla:cpu", nil, map[string][]float64{"loss": {2.1, 1e-4}}))
 	require.Len(t, moved, 1)
+	require.True(t, moved[0].Counts())
 	require.InDelta(t, 0.05, moved[0].Relative, 1e-9)
+}
+
+func TestRoundingOfAnotherMachineDoesNotCount(t *testing.T) {
+	for name, elsewhere := range map[string]func(*runs.Record){
+		"unknown processor": func(r *runs.Record) { r.Host.Processor = "" },
+		"another processor": func(r *runs.Record) { r.Host.Processor = "GenuineIntel 6 143" },
+		"more cores":        func(r *runs.Record) { r.Host.CPUs = 16 },
+		"a GPU":             func(r *runs.Record) { r.Backend = "xla:cuda" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := result("xla:cpu", nil, map[string][]float64{"loss": {2, 1}})
+			elsewhere(old)
+			moved, _ := compare(old, result("xla:cpu", nil, map[string][]float64{"loss": {2, 1.5}}))
+			require.Len(t, moved, 1)
+			require.False(t, moved[0].Counts())
+			moved, _ = compare(old, result("xla:cpu", nil, map[string][]float64{"loss": {2}}))
+			require.Len(t, moved, 1)
+			require.True(t, moved[0].Counts(), "a number is missing")
+		})
+	}
 }
 
 func TestWhatIsMissingIsADifference(t *testing.T) {
