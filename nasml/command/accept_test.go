@@ -54,14 +54,14 @@ func TestShippedTrialsComeOutAgain(t *testing.T) {
 	for _, note := range notes {
 		t.Log(note)
 	}
-	const longest = 13 // seconds
+	const longest = 13 // seconds; the cheapest of oymak2021/figure3 takes 12
 	for _, k := range code.Kinds() {
 		t.Run(k.Name(), func(t *testing.T) {
 			version, err := k.Version()
 			require.NoError(t, err)
 			trial, ok := accept.Cheapest(shipped[version])
 			if !ok || accept.Seconds([]accept.Trial{trial}) > longest {
-				t.Skip("no shipped trial of this kind can be computed in 13 seconds here")
+				t.Skipf("no shipped trial of this kind can be computed in %d seconds here", longest)
 			}
 			moved, largest, err := accept.Recompute(
 				t.Context(),

@@ -259,7 +259,7 @@ var errMoved = errors.New(
 
 var errElsewhere = errors.New(
 	"not accepted: these trials ran on a machine of another kind, or one that their records do not name, and " +
-		"training magnifies how it rounds: compare the source before the change with this one on one machine, as " +
+		"training amplifies its rounding: compare the source before the change with this one on one machine, as " +
 		"CONTRIBUTING.md says, and give --unshown")
 
 // Run recomputes shipped trials of changed code and accepts the code if the numbers agree.

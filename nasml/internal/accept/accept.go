@@ -179,7 +179,7 @@ type Difference struct {
 	Old, New float64
 	Relative float64 // |new − old| by the largest of the series
 	Host     bool    // computed in float64 on the host
-	// through XLA on a machine of another kind, or one that the record does not name: training magnifies how it rounds
+	// through XLA on a machine of another kind, or one that the record does not name: training amplifies its rounding
 	Elsewhere bool
 	Missing   string // why there is no new number; empty if there is one
 }
@@ -270,7 +270,7 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 		}
 		at, relative := worst(a, b, d.Host)
 		largest = max(largest, relative)
-		if relative > 0 && d.Host || relative > Tolerance {
+		if at >= 0 && (d.Host || relative > Tolerance) {
 			d.Missing, d.Name = "", fmt.Sprintf("%s[%d]", name, at)
 			d.Old, d.New, d.Relative = a[at], b[at], relative
 			moved = append(moved, d)
@@ -279,9 +279,9 @@ func compare(old, now *runs.Record) (moved []Difference, largest float64) {
 	return moved, largest
 }
 
-// worst is where two series differ most relative to the largest of the first, and by how much.
+// worst is where two series differ most relative to the largest of the first, and by how much; at is −1 if nowhere.
 func worst(a, b []float64, host bool) (at int, relative float64) {
-	scale := math.SmallestNonzeroFloat64
+	at, scale := -1, math.SmallestNonzeroFloat64
 	if !host {
 		scale = rounding
 	}
@@ -289,7 +289,7 @@ func worst(a, b []float64, host bool) (at int, relative float64) {
 		scale = max(scale, math.Abs(x))
 	}
 	for i := range a {
-		if r := math.Abs(b[i]-a[i]) / scale; r > relative {
+		if r := math.Abs(b[i]-a[i]) / scale; a[i] != b[i] && (at < 0 || r > relative) {
 			at, relative = i, r
 		}
 	}

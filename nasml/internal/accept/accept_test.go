@@ -76,6 +76,9 @@ func TestHostArithmeticHasToAgreeBitForBit(t *testing.T) {
 	require.Len(t, moved, 1)
 	require.True(t, moved[0].Counts())
 	require.Contains(t, moved[0].String(), "x[0] was 1 and is 1.00000")
+	moved, _ = compare(result("host", nil, map[string][]float64{"y": {1e300, 1e-30}}),
+		result("host", nil, map[string][]float64{"y": {1e300, 2e-30}}))
+	require.Len(t, moved, 1, "a difference so small that, relative to the largest, it is 0")
 }
 
 func TestFloat32ThroughXLAHasATolerance(t *testing.T) {
