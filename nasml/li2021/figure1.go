@@ -283,13 +283,21 @@ func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 			return worst
 		}
 		d := r.Params.below(c, a, b)
-		if !d.Hi.Valid() {
+		if !d.Hi.Valid() && min(len(a), len(b)) > 1 {
 			return d
 		}
-		if e == 2 || d.Hi > worst.Hi {
+		if e == 2 || reach(d) > reach(worst) {
 			worst = d
 		}
 	}
+}
+
+// reach is how large a difference may be: the upper end of its interval, or with one seed, which has none, itself.
+func reach(d runs.Claim) runs.Number {
+	if d.Hi.Valid() {
+		return d.Hi
+	}
+	return d.Ours
 }
 
 func judgeDrop(r *figure1, base, gaea found, pairs int) runs.Claim {

@@ -163,8 +163,8 @@ func (d Distance) Claim(c runs.Claim, axis string) runs.Claim {
 		return NotRun(c, "the curves have no point in common")
 	}
 	c.Ours = runs.Number(d.Mean)
-	c.Note = joined(fmt.Sprintf("a measure without a verdict: the mean of |ours − the paper's| over %d points; ours "+
-		"is higher by %.3g on average, and farthest at %s %g, by %.3g", d.Points, d.Signed, axis, d.At, d.Most), c.Note)
+	c.Note = joined(fmt.Sprintf("a measure without a verdict: the mean of |ours − the paper's| over %d points (that "+
+		"of ours − the paper's is %.3g); farthest at %s %g, by %.3g", d.Points, d.Signed, axis, d.At, d.Most), c.Note)
 	return c
 }
 

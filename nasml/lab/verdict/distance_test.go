@@ -19,7 +19,7 @@ func TestCurveDistance(t *testing.T) {
 	c := d.Claim(Claim("own: distance", "Fig. 1"), "epoch")
 	require.Equal(t, runs.NotKnown, c.Holds)
 	require.InDelta(t, 5./3, float64(c.Ours), 1e-15)
-	require.Contains(t, c.Note, "over 3 points; ours is higher by 1 on average, and farthest at epoch 3, by 4")
+	require.Contains(t, c.Note, "over 3 points (that of ours − the paper's is 1); farthest at epoch 3, by 4")
 
 	same := CurveDistance([]float64{1}, []float64{7}, []float64{7})
 	require.InDelta(t, 0, same.Most, 0)
