@@ -29,8 +29,10 @@ type Figure3Params struct {
 
 	// The network whose size the caption gives: its stem, "cifar" or "imagenet", and C, L, classes. A field at 0 (or
 	// empty) is the paper's, of ImageNet if the genotype was searched there, else of CIFAR-10.
-	Stem                     string `validate:"omitempty,oneof=cifar imagenet"`
-	Channels, Cells, Classes int    `validate:"gte=0"`
+	Stem     string `validate:"omitempty,oneof=cifar imagenet"`
+	Channels int    `validate:"gte=0"`
+	Cells    int    `validate:"gte=0,lte=1000"`
+	Classes  int    `validate:"gte=0"`
 }
 
 // Figure3Quick has the paper's two pairs of cells, and the pairs that our searches of Figure 1 (left) found at the

@@ -281,15 +281,12 @@ func (p SearchParams) bench(title string, images searchImages, run searchRun) la
 }
 
 func (l *live) watch(s lab.Seed[found]) search.Options {
-	f, memory := &s.Trial, ""
+	f := &s.Trial
 	l.begin(f, s.Seed)
 	return search.Options{
 		Load: s.Load, Save: s.Save, SaveEvery: s.SaveEvery, Observe: func(m search.Snapshot) {
-			if memory == "" && m.Step >= 3 { // all that a search needs has been taken by then
-				memory = peakMemory()
-			}
 			s.Pace.At(m.Epoch, m.Epochs, m.Step, m.Steps, fmt.Sprintf("%s, seed %d, epoch %d/%d%s",
-				f.row.named(), s.Seed, min(m.Epoch+1, m.Epochs), m.Epochs, memory))
+				f.row.named(), s.Seed, min(m.Epoch+1, m.Epochs), m.Epochs, peakMemory()))
 			l.show(f, s.Seed, m)
 		},
 	}

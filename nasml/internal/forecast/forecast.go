@@ -225,6 +225,10 @@ var corrections = map[string]correction{
 	"oneshot":     {1.8, 0.78, 1.4, 20, 8.6e8},
 }
 
+// inPieces is what an hour adds to the memory of a batch's maps, as a multiple of it: the heap falls into pieces. More
+// hours add no more.
+const inPieces = 1.3
+
 // passesOfProduct is how many passes of a batch one product with a Hessian takes.
 const passesOfProduct = 4
 
@@ -240,6 +244,10 @@ func forecastOf(s search.Plan, images int) search.Forecast {
 	maps, whole := imageOf(s, math.MaxInt), imageOf(s, s.Batch)
 	step := c.maps*maps + c.operations*(whole-maps) // an image's
 	f.Work = (f.Work-compiling)/whole*step + c.compiling*compiling
+	one := s
+	one.Batch = 1
+	hours := f.Wall(runtime.NumCPU()) / 3600
+	f.Bytes += inPieces * min(1, hours) * (f.Bytes - one.Forecast(images).Bytes)
 	if products := s.Curvature + s.Instruments; products > 0 {
 		evaluations := 1.
 		if s.EvaluateEvery > 0 {

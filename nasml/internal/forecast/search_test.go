@@ -40,6 +40,24 @@ func TestWorkOfSearches(t *testing.T) {
 	}
 }
 
+// Peaks of whole searches of hours at the papers' settings, GB, the least and the most in their records.
+func TestMemoryOfLongSearches(t *testing.T) {
+	for _, c := range []struct {
+		space, method string
+		least, most   float64
+	}{
+		{"darts", "gaea-pc-darts", 8.96, 9.11},
+		{"1shot1-s1", "gaea-pc-darts", 2.50, 3.18},
+		{"nasbench201", "gaea-darts", 2.50, 3.29},
+	} {
+		s, err := search.AsPaperOn(c.space, c.method)
+		require.NoError(t, err)
+		peak := Search(s, 50000).Bytes / 1e9
+		require.Less(t, peak, 1.5*c.least, "%+v", c)
+		require.Greater(t, peak, c.most/1.5, "%+v", c)
+	}
+}
+
 // What differentiates twice is compiled for long, takes memory for that, and time at every evaluation.
 func TestInstrumentsCost(t *testing.T) {
 	s, err := search.AsQuickOn("darts", "darts")
