@@ -225,8 +225,8 @@ var corrections = map[string]correction{
 	"oneshot":     {1.8, 0.78, 1.4, 20, 8.6e8},
 }
 
-// inPieces is what an hour adds to the memory of a batch's maps, as a multiple of it: the heap falls into pieces. More
-// hours add no more.
+// inPieces is what an hour of a core adds to the memory of a batch's maps, as a multiple of it: the heap falls into
+// pieces. More hours add no more.
 const inPieces = 1.3
 
 // passesOfProduct is how many passes of a batch one product with a Hessian takes.
@@ -246,8 +246,7 @@ func forecastOf(s search.Plan, images int) search.Forecast {
 	f.Work = (f.Work-compiling)/whole*step + c.compiling*compiling
 	one := s
 	one.Batch = 1
-	hours := f.Wall(runtime.NumCPU()) / 3600
-	f.Bytes += inPieces * min(1, hours) * (f.Bytes - one.Forecast(images).Bytes)
+	f.Bytes += inPieces * min(1, f.Work/3600) * (f.Bytes - one.Forecast(images).Bytes)
 	if products := s.Curvature + s.Instruments; products > 0 {
 		evaluations := 1.
 		if s.EvaluateEvery > 0 {
