@@ -283,7 +283,7 @@ func judgeBelow(r *figure1, base, gaea found, pairs int) runs.Claim {
 			return worst
 		}
 		d := r.Params.below(c, a, b)
-		if !d.Hi.Valid() && min(len(a), len(b)) > 1 {
+		if !d.Hi.Valid() && r.Params.Seeds > 1 {
 			return d
 		}
 		if e == 2 || reach(d) > reach(worst) {

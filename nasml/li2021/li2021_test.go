@@ -20,6 +20,7 @@ import (
 	"github.com/nasml/lab/nasml/lab/verdict"
 	"github.com/nasml/lab/nasml/runs"
 	"github.com/nasml/lab/nasml/search"
+	"github.com/nasml/lab/nasml/study"
 	"github.com/nasml/lab/nasml/supernet"
 )
 
@@ -375,6 +376,28 @@ func TestSmallSearchesDrawEveryFigure(t *testing.T) {
 	require.NoError(t, table.Figure().Validate())
 	require.Equal(t, "no data", lines(table, bottomBlock)[0].missing[1])
 	require.Len(t, searchedLine(table, "darts").accuracy[0], 2)
+}
+
+// Entropies are compared at the epoch where they are closest, with one search of each, which has no interval, too.
+func TestEntropiesAreComparedAtTheLeastClearEpoch(t *testing.T) {
+	r := &figure1{Params: Figure1Quick}
+	of := func(w row, searches int, entropy ...float64) found {
+		f := found{row: w, settings: search.Settings{Space: "nasbench201", Epochs: 4}}
+		for i := range searches {
+			moved := study.Map(entropy, func(x float64) float64 { return x + 0.01*float64(i) })
+			f.records = append(f.records, &runs.Record{Values: map[string]float64{"epochs": 4},
+				Series: map[string][]float64{"entropy": moved}})
+		}
+		return f
+	}
+	for _, searches := range []int{1, 3} {
+		r.Params.Seeds = searches
+		base, gaea := of("darts", searches, 2, 2, 2, 2, 2), of("gaea-darts", searches, 2, 2, 1.5, 1.9, 1.2)
+		c := judgeBelow(r, base, gaea, 1)
+		require.InDelta(t, -0.1, float64(c.Ours), 1e-12, "%d searches: epoch 3", searches)
+		require.Equal(t, searches > 1, c.Hi.Valid())
+		require.Equal(t, searches > 1, c.Holds == runs.Holds)
+	}
 }
 
 // A search by hand: θ moves from skip_connect to nor_conv_3x3 on every edge, and
